@@ -1,0 +1,1 @@
+"""From element sets to traces: reading, SGP4, Sun and Moon, shadow, contacts, releases."""

@@ -1,0 +1,146 @@
+"""Files and folders that appear whole or not at all: temporary sibling, fsync, rename."""
+
+import ctypes
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .errors import FailedError, InputError
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that a reader, or a kill at any moment, meets the old content or the new.
+
+    Parameters
+    ----------
+    path : path
+        Its folder must exist.
+    data : bytes
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(folder: str | os.PathLike[str]) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(folder: str | os.PathLike[str]) -> None:
+    """Make every file and name below a folder durable."""
+    for root, _, files in os.walk(folder):
+        for name in files:
+            sync_directory(Path(root, name))
+        sync_directory(root)
+
+
+@contextmanager
+def new_directory(target: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+    """Build a folder beside its target, and swap it in when the block ends without an error.
+
+    Parameters
+    ----------
+    target : path
+        Where the folder is to appear. An empty folder there counts as absent.
+    replace : bool
+        Whether a folder that is there may be replaced (the caller has checked that it may go).
+
+    Yields
+    ------
+    Path
+        The temporary sibling to fill.
+
+    Raises
+    ------
+    InputError
+        If the target is there and may not be replaced.
+    """
+    target = Path(target).absolute()
+    recover(target)
+    if not replace:
+        _refuse_existing(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    building = target.with_name(f".{target.name}.{os.getpid()}.building")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir()
+    try:
+        yield building
+        sync_tree(building)
+        if replace and target.exists():
+            _exchange(building, target)
+        else:
+            try:
+                building.rename(target)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    _refuse_existing(target)
+                raise
+        sync_directory(target.parent)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def recover(target: str | os.PathLike[str]) -> None:
+    """Finish a replacement that was killed between its two renames (systems without an exchange)."""
+    target = Path(target).absolute()
+    old = _retired(target)
+    if old.exists():
+        if target.exists():
+            shutil.rmtree(old)
+        else:
+            old.rename(target)
+
+
+def _refuse_existing(target: Path) -> None:
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    if target.exists() or target.is_symlink():
+        raise InputError(f"{target} exists already: choose another place, or remove it first")
+
+
+def _retired(target: Path) -> Path:
+    return target.with_name(f".{target.name}.retired")
+
+
+def _exchange(new: Path, target: Path) -> None:
+    """Swap two folders in one step where the system can, else in two renames that `recover` finishes."""
+    if _swap_names(new, target):
+        return
+    old = _retired(target)
+    target.rename(old)
+    try:
+        new.rename(target)
+    except OSError as error:
+        old.rename(target)
+        raise FailedError(f"{target} could not be replaced: {error}; the old one is in place") from error
+    shutil.rmtree(old)
+
+
+def _swap_names(a: Path, b: Path) -> bool:
+    """Exchange two names atomically: renameat2(RENAME_EXCHANGE) on Linux, renamex_np(RENAME_SWAP) on macOS."""
+    exchange = 2
+    with suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            return libc.renamex_np(os.fsencode(a), os.fsencode(b), exchange) == 0
+        if sys.platform == "linux":
+            at_cwd = -100
+            return libc.renameat2(at_cwd, os.fsencode(a), at_cwd, os.fsencode(b), exchange) == 0
+    return False

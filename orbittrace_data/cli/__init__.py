@@ -1,0 +1,64 @@
+"""The ``orbittrace`` command: one module a group of commands, errors as one sentence."""
+
+import sys
+from importlib import import_module
+
+COMMAND_MODULES = ("traces", "release")
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line.
+
+    Parameters
+    ----------
+    arguments : list of str
+        Without the program's name. ``--debug`` anywhere shows the traceback of an error.
+
+    Returns
+    -------
+    int
+        0; 1 where the work failed; 2 for bad input; 130 when interrupted.
+    """
+    import typer
+
+    from ..errors import OrbitTraceError
+    from .app import app
+
+    debug = "--debug" in arguments
+    for module in COMMAND_MODULES:
+        import_module(f".{module}", __name__)
+    command = typer.main.get_command(app)
+    try:
+        result = command.main([a for a in arguments if a != "--debug"], "orbittrace", standalone_mode=False)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return _closed_pipe()
+    except OrbitTraceError as error:
+        if debug:
+            raise
+        print(f"orbittrace: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:
+        if hasattr(error, "format_message"):  # click's own errors: usage, bad parameters, abort
+            print(f"orbittrace: {error.format_message()} (see orbittrace --help)", file=sys.stderr)
+            return 2
+        if type(error).__name__ == "Abort":
+            print("aborted", file=sys.stderr)
+            return 1
+        raise
+    return result if isinstance(result, int) else 0
+
+
+def _closed_pipe() -> int:
+    """Leave quietly when the reader of our output went away (``| head``)."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

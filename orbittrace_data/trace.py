@@ -1,0 +1,673 @@
+"""The trace: when one satellite (or any other machine) is available, with exact clocks over it.
+
+Wall-clock time runs always; active time runs only inside windows. Both are int64 milliseconds from
+the trace's start, and every interval is half-open, [start, stop).
+"""
+
+import csv
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import intervals
+from .errors import InputError
+from .intervals import Intervals, as_milliseconds
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+DAY_MS = 86_400_000
+MAX_SPAN_MS = 2**53  # 285,000 years: sums of any few spans stay exact in int64 and in float64
+
+
+class TraceError(InputError):
+    """What was given is no trace."""
+
+
+class TimeOutsideTraceError(InputError):
+    """A time before a trace's start or after its end."""
+
+    def __init__(self, trace_id: str, what: str, given_ms: int, limit_ms: int, remedy: str):
+        self.trace_id, self.given_ms, self.limit_ms = trace_id, given_ms, limit_ms
+        super().__init__(f"trace {trace_id}: {what} {given_ms} ms is outside [0, {limit_ms}] ms: {remedy}")
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """Where a trace comes from: facts of one satellite and of its element set.
+
+    Angles in degrees; ``perigee_km`` and ``apogee_km`` are mean-element altitudes above 6378.137 km;
+    ``period_s`` follows from the Kozai mean motion; the beta angle is signed, towards r x v.
+    """
+
+    orbit_class: str
+    catalog_number: int
+    object_id: str
+    epoch: datetime
+    element_age_ms: int
+    inclination_deg: float
+    eccentricity: float
+    period_s: float
+    perigee_km: float
+    apogee_km: float
+    beta_min_deg: float
+    beta_max_deg: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace:
+    """Availability over one span: the gaps, and everything that follows from them.
+
+    Make one with `load_trace`, `from_row`, `from_intervals` or `from_csv`.
+
+    Parameters
+    ----------
+    trace_id : str
+        For example ``leo-25544``.
+    span_ms : int
+        Length of the trace [ms].
+    gaps : array_like of int, shape (n, 2)
+        Unavailable [start, stop) [ms from the start], in any order; stored canonical, read-only.
+    start : datetime, optional
+        The instant of t = 0, with a time zone; None for a schedule tied to no date.
+    name, regime : str
+        A name for people; ``leo``, ``meo``, ``geo``, ``heo`` or ``other``.
+    orbit : Orbit, optional
+        The satellite's facts, where there is a satellite.
+    split : str, optional
+        ``dev`` or ``test``, as loaded.
+    release : str, optional
+        The data release that the trace was loaded from, for example ``1.0.0``.
+
+    Examples
+    --------
+    >>> trace = Trace("demo", span_ms=100, gaps=[[30, 40], [90, 100]])
+    >>> trace.windows.tolist(), trace.duty_cycle
+    ([[0, 30], [40, 90]], 0.8)
+    """
+
+    trace_id: str
+    span_ms: int
+    gaps: Intervals
+    start: datetime | None = None
+    name: str = ""
+    regime: str = "other"
+    orbit: Orbit | None = None
+    split: str | None = None
+    release: str | None = field(default=None, compare=False)
+
+    def __post_init__(self):
+        span_ms = int(as_milliseconds(self.span_ms, f"trace {self.trace_id}: span_ms"))
+        if not 0 < span_ms <= MAX_SPAN_MS:
+            raise TraceError(
+                f"trace {self.trace_id}: span_ms must lie in [1, {MAX_SPAN_MS}], got {span_ms}: "
+                "give the trace's length in milliseconds"
+            )
+        gaps = intervals.union(self.gaps, f"trace {self.trace_id}: gaps")
+        if len(gaps) and (gaps[0, 0] < 0 or gaps[-1, 1] > span_ms):
+            raise TraceError(
+                f"trace {self.trace_id}: gaps reach from {gaps[0, 0]} to {gaps[-1, 1]} ms, outside the "
+                f"span [0, {span_ms}]: cut them or make the span longer"
+            )
+        start = self.start
+        if start is not None:
+            if start.tzinfo is None:
+                raise TraceError(
+                    f"trace {self.trace_id}: start {start.isoformat()} has no time zone: "
+                    "add one, for example .replace(tzinfo=timezone.utc)"
+                )
+            start = start.astimezone(UTC)
+            if start.microsecond % 1000:
+                raise TraceError(
+                    f"trace {self.trace_id}: start {start.isoformat()} is finer than a millisecond: round it"
+                )
+        object.__setattr__(self, "span_ms", span_ms)
+        object.__setattr__(self, "gaps", _read_only(gaps))
+        object.__setattr__(self, "start", start)
+
+    # What the trace holds ---------------------------------------------------------------------
+
+    @cached_property
+    def windows(self) -> Intervals:
+        """Available [start, stop) [ms], shape (m, 2), canonical, read-only."""
+        return _read_only(intervals.complement(self.gaps, self.span_ms))
+
+    @cached_property
+    def active_total_ms(self) -> int:
+        """Available time in all [ms]."""
+        return self.span_ms - intervals.total_ms(self.gaps)
+
+    @property
+    def duty_cycle(self) -> float:
+        """Available share of the span, in [0, 1]."""
+        return self.active_total_ms / self.span_ms
+
+    @property
+    def gap_count(self) -> int:
+        """Number of gaps."""
+        return len(self.gaps)
+
+    @property
+    def longest_gap_ms(self) -> int:
+        """Length of the longest gap [ms], 0 where there is none."""
+        return int((self.gaps[:, 1] - self.gaps[:, 0]).max(initial=0))
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the trace has no gap: a control, where every method must do the same."""
+        return not len(self.gaps)
+
+    @property
+    def stop(self) -> datetime | None:
+        """The instant of the end of the span, None for a trace tied to no date."""
+        return None if self.start is None else self.start + timedelta(milliseconds=self.span_ms)
+
+    # Looking up -------------------------------------------------------------------------------
+
+    def is_available(self, t_ms: ArrayLike) -> Any:
+        """Say whether compute is available at wall-clock times.
+
+        Parameters
+        ----------
+        t_ms : int or array_like of int, shape (...)
+            Wall-clock times [ms] in [0, span_ms).
+
+        Returns
+        -------
+        bool or ndarray of bool, shape (...)
+
+        Raises
+        ------
+        TimeOutsideTraceError
+
+        Examples
+        --------
+        >>> Trace("demo", 100, [[30, 40]]).is_available([29, 30, 39, 40]).tolist()
+        [True, False, False, True]
+        """
+        t = self._within(t_ms, self.span_ms - 1, "wall-clock time")
+        return _like(t_ms, np.searchsorted(self.gaps.ravel(), t, side="right") % 2 == 0)
+
+    def next_gap(self, t_ms: ArrayLike) -> Any:
+        """Find the gap around or after wall-clock times.
+
+        Parameters
+        ----------
+        t_ms : int or array_like of int, shape (...)
+            Wall-clock times [ms] in [0, span_ms].
+
+        Returns
+        -------
+        (int, int) or ndarray of int64, shape (..., 2)
+            [start, stop) [ms]; (span_ms, span_ms) where no gap follows.
+
+        Raises
+        ------
+        TimeOutsideTraceError
+
+        Examples
+        --------
+        >>> trace = Trace("demo", 100, [[30, 40]])
+        >>> trace.next_gap(0), trace.next_gap(35), trace.next_gap(40)
+        ((30, 40), (30, 40), (100, 100))
+        """
+        t = self._within(t_ms, self.span_ms, "wall-clock time")
+        ended = np.searchsorted(self.gaps[:, 1], t, side="right")
+        found = np.concatenate([self.gaps, [[self.span_ms, self.span_ms]]])[ended]
+        return (int(found[0]), int(found[1])) if np.ndim(t_ms) == 0 else found
+
+    def active_ms(self, wall_ms: ArrayLike) -> Any:
+        """Convert wall-clock time to active time: how much was available before it.
+
+        Parameters
+        ----------
+        wall_ms : int or array_like of int, shape (...)
+            Wall-clock times [ms] in [0, span_ms].
+
+        Returns
+        -------
+        int or ndarray of int64, shape (...)
+            Active time [ms] in [0, active_total_ms].
+
+        Raises
+        ------
+        TimeOutsideTraceError
+
+        Examples
+        --------
+        >>> Trace("demo", 100, [[30, 40]]).active_ms([0, 30, 35, 40, 100]).tolist()
+        [0, 30, 30, 30, 90]
+        """
+        wall = self._within(wall_ms, self.span_ms, "wall-clock time")
+        edges, active, rate = self._clock
+        at = np.searchsorted(edges, wall, side="right") - 1
+        return _like(wall_ms, active[at] + rate[at] * (wall - edges[at]))
+
+    def wall_ms(self, active_ms: ArrayLike, side: Literal["left", "right"] = "right") -> Any:
+        """Convert active time to wall-clock time.
+
+        On the boundary between two windows an active time names two instants.
+
+        Parameters
+        ----------
+        active_ms : int or array_like of int, shape (...)
+            Active times [ms] in [0, active_total_ms].
+        side : {"right", "left"}
+            ``right``: when work goes on, the next window's start (the span's end, where none follows).
+            ``left``: when the work before it was done, the window's stop (0 for an active time of 0).
+
+        Returns
+        -------
+        int or ndarray of int64, shape (...)
+            Wall-clock times [ms]; ``active_ms`` of them is the input.
+
+        Raises
+        ------
+        TimeOutsideTraceError
+
+        Examples
+        --------
+        >>> trace = Trace("demo", 100, [[30, 40]])
+        >>> trace.wall_ms(30), trace.wall_ms(30, side="left"), trace.wall_ms(90)
+        (40, 30, 100)
+        """
+        if side not in ("left", "right"):
+            raise InputError(f"side must be 'left' or 'right', got {side!r}")
+        active = self._within(active_ms, self.active_total_ms, "active time")
+        done, offset = self._inverse_clock
+        window = np.searchsorted(done, active, side=side)
+        wall = active + offset[window]
+        if side == "left":
+            wall = np.where(active == 0, 0, wall)
+        else:
+            wall = np.where(active == self.active_total_ms, self.span_ms, wall)
+        return _like(active_ms, wall)
+
+    @cached_property
+    def _clock(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Edges [ms], active time at each [ms], and the rate (1 or 0) after each."""
+        edges = np.concatenate([[0], self.gaps.ravel()])
+        rate = (np.arange(len(edges)) + 1) % 2
+        active = np.concatenate([[0], np.cumsum(np.diff(edges) * rate[:-1])])
+        return edges, active, rate
+
+    @cached_property
+    def _inverse_clock(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Active time at each gap [ms], and wall minus active time before and after each [ms]."""
+        lengths = self.gaps[:, 1] - self.gaps[:, 0]
+        offset = np.concatenate([[0], np.cumsum(lengths)])
+        return self.gaps[:, 0] - offset[:-1], offset
+
+    def _within(self, value: ArrayLike, limit_ms: int, what: str) -> NDArray[np.int64]:
+        array = as_milliseconds(value, f"trace {self.trace_id}: {what}")
+        if array.size and (array.min() < 0 or array.max() > limit_ms):
+            given = int(array.min() if array.min() < 0 else array.max())
+            days = self.span_ms / DAY_MS
+            remedy = (
+                "times count from the trace's start"
+                if given < 0
+                else f"the trace spans {days:.6g} days; use .repeat(n), or build it longer with --days"
+            )
+            raise TimeOutsideTraceError(self.trace_id, what, given, limit_ms, remedy)
+        return array
+
+    # New traces from this one -----------------------------------------------------------------
+
+    def crop(self, a_ms: int, b_ms: int) -> "Trace":
+        """Return the part within [a_ms, b_ms), with t = 0 at a_ms.
+
+        Examples
+        --------
+        >>> Trace("demo", 100, [[30, 40]]).crop(35, 60).gaps.tolist()
+        [[0, 5]]
+        """
+        a, b = self._within([a_ms, b_ms], self.span_ms, "crop time").tolist()
+        if a >= b:
+            raise TraceError(f"trace {self.trace_id}: crop needs a_ms < b_ms, got [{a}, {b})")
+        start = None if self.start is None else self.start + timedelta(milliseconds=a)
+        return replace(self, span_ms=b - a, gaps=intervals.clip(self.gaps, a, b) - a, start=start)
+
+    def repeat(self, n: int) -> "Trace":
+        """Return the trace n times in a row (tiled: the dates run on, the sky does not).
+
+        Examples
+        --------
+        >>> Trace("demo", 100, [[90, 100]]).repeat(2).gaps.tolist()
+        [[90, 100], [190, 200]]
+        """
+        count = int(as_milliseconds(n, "n"))
+        if not 1 <= count <= MAX_SPAN_MS // self.span_ms:
+            raise TraceError(
+                f"trace {self.trace_id}: repeat needs n in [1, {MAX_SPAN_MS // self.span_ms}], got {n}"
+            )
+        offset = np.arange(count, dtype=np.int64)[:, None, None] * self.span_ms
+        return replace(self, span_ms=count * self.span_ms, gaps=(self.gaps + offset).reshape(-1, 2))
+
+    def shrink(self, margin_ms: int) -> "Trace":
+        """Return the trace with every window narrowed by a safety margin at each gap.
+
+        The ends of the span are not gaps and are left alone; a window of up to two margins vanishes.
+
+        Examples
+        --------
+        >>> Trace("demo", 100, [[30, 40]]).shrink(5).windows.tolist()
+        [[0, 25], [45, 100]]
+        """
+        margin = int(as_milliseconds(margin_ms, "margin_ms"))
+        if margin < 0:
+            raise TraceError(f"trace {self.trace_id}: margin_ms must not be negative, got {margin}")
+        wide = intervals.dilate(self.gaps, min(margin, self.span_ms))
+        return replace(self, gaps=intervals.clip(wide, 0, self.span_ms))
+
+    # In and out -------------------------------------------------------------------------------
+
+    @classmethod
+    def from_intervals(
+        cls,
+        gaps: ArrayLike | None = None,
+        *,
+        windows: ArrayLike | None = None,
+        span_ms: int | None = None,
+        start: datetime | None = None,
+        stop: datetime | None = None,
+        trace_id: str = "custom",
+        name: str = "",
+    ) -> "Trace":
+        """Make a trace from one's own intervals.
+
+        Parameters
+        ----------
+        gaps, windows : sequence of (start, stop), exactly one of the two
+            Whole milliseconds from the start, or datetimes with a time zone.
+        span_ms : int, optional
+            Length [ms]; by default up to ``stop``, or to the last interval's end.
+        start, stop : datetime, optional
+            Instants of t = 0 and of the end; by default the first and the last interval's, for datetimes.
+        trace_id, name : str
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        TraceError
+            If both or neither of gaps and windows are given, or a datetime has no zone.
+
+        Examples
+        --------
+        >>> Trace.from_intervals(windows=[(0, 30), (40, 90)], span_ms=100).gaps.tolist()
+        [[30, 40], [90, 100]]
+        """
+        if (gaps is None) == (windows is None):
+            raise TraceError("give either gaps= or windows=, one of the two")
+        given = gaps if gaps is not None else windows
+        pairs, start = _to_milliseconds(given, start, trace_id)
+        busy = intervals.union(pairs, f"trace {trace_id}: intervals")
+        if span_ms is None:
+            if stop is not None:
+                if start is None:
+                    raise TraceError(f"trace {trace_id}: stop needs start: give both, or span_ms")
+                span_ms = _instant_ms(stop, trace_id) - _instant_ms(start, trace_id)
+            elif len(busy):
+                span_ms = int(busy[-1, 1])
+            else:
+                raise TraceError(f"trace {trace_id}: without intervals, give span_ms or start and stop")
+        if windows is not None:
+            checked = cls(trace_id, span_ms, busy, start)  # the same bounds hold for windows
+            busy = checked.windows
+        return cls(trace_id, span_ms, busy, start, name)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, trace_id: str | None = None, **options: Any) -> "Trace":
+        """Read a trace from one's own telemetry or scheduler log.
+
+        The file has a header with ``start`` and ``stop`` (ISO 8601 with a zone) or ``start_ms`` and
+        ``stop_ms`` (whole milliseconds), and optionally ``available`` (true/false, 1/0). Without that
+        column every row is a gap; with it, rows that are not available are gaps.
+
+        Parameters
+        ----------
+        path : str or Path
+        trace_id : str, optional
+            By default the file's stem.
+        **options
+            ``span_ms``, ``start``, ``stop``, ``name`` of `from_intervals`.
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        TraceError
+            Naming the file's line.
+        """
+        path = Path(path)
+        trace_id = trace_id or path.stem
+        rows = _read_csv(path)
+        gaps = [(start, stop) for start, stop, available in rows if not available]
+        if any(isinstance(start, datetime) for start, _, _ in rows):
+            options.setdefault("start", min(start for start, _, _ in rows))
+            options.setdefault("stop", None if "span_ms" in options else max(stop for _, stop, _ in rows))
+        elif "span_ms" not in options and "stop" not in options and rows:
+            options["span_ms"] = max(stop for _, stop, _ in rows)
+        return cls.from_intervals(gaps, trace_id=trace_id, **options)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "Trace":
+        """Read one row of the ``traces`` config, as ``load_dataset("orbittrace")`` gives it.
+
+        Parameters
+        ----------
+        row : mapping
+            In any of the formats of `datasets` that keep int64.
+
+        Returns
+        -------
+        Trace
+
+        Raises
+        ------
+        TraceError
+            If a column is missing, or the facts in the row contradict its gaps.
+        """
+        try:
+            gaps = np.stack([np.asarray(row["gap_start_ms"]), np.asarray(row["gap_stop_ms"])], axis=1)
+            catalog_number = row["catalog_number"]
+            orbit = None
+            if catalog_number is not None:
+                orbit = Orbit(
+                    **{
+                        column.name: _python(row[column.name])
+                        for column in fields(Orbit)
+                        if column.name != "epoch"
+                    },
+                    epoch=_datetime(row["epoch"]),
+                )
+            trace = cls(
+                trace_id=str(row["trace_id"]),
+                span_ms=int(row["span_ms"]),
+                gaps=gaps,
+                start=None if row["start"] is None else _datetime(row["start"]),
+                name=str(row["name"]),
+                regime=str(row["regime"]),
+                orbit=orbit,
+            )
+            gap_count = int(row["gap_count"])
+        except KeyError as missing:
+            raise TraceError(
+                f"a row of the traces config needs the column {missing}; this one has {sorted(row)}: "
+                'load it with load_dataset("orbittrace", "traces")'
+            ) from None
+        if gap_count != trace.gap_count:
+            raise TraceError(
+                f"trace {trace.trace_id}: gap_count says {gap_count}, the row holds {trace.gap_count} "
+                "separate gaps: it was changed after it was built"
+            )
+        return trace
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the row of the ``traces`` config; orbit columns are None where there is no orbit."""
+        facts = {c.name: None if self.orbit is None else getattr(self.orbit, c.name) for c in fields(Orbit)}
+        return {
+            "trace_id": self.trace_id,
+            "name": self.name,
+            "regime": self.regime,
+            **facts,
+            "start": self.start,
+            "span_ms": self.span_ms,
+            "duty_cycle": round(self.duty_cycle, 9),
+            "gap_count": self.gap_count,
+            "longest_gap_ms": self.longest_gap_ms,
+            "gap_start_ms": self.gaps[:, 0].tolist(),
+            "gap_stop_ms": self.gaps[:, 1].tolist(),
+        }
+
+    # Planning ---------------------------------------------------------------------------------
+
+    def plan(self, steps: int, **options: Any) -> "Plan":
+        """Lay a run of ``steps`` training steps into the windows; see `orbittrace_data.plan.plan_run`."""
+        from .plan import plan_run
+
+        return plan_run(self, steps, **options)
+
+    # Identity ---------------------------------------------------------------------------------
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 (hex) of what decides a run: the span and the gaps."""
+        content = np.concatenate([[self.span_ms], self.gaps.ravel()]).astype("<i8")
+        return hashlib.sha256(content.tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return self.to_row() == other.to_row()
+
+    def __hash__(self) -> int:
+        return hash((self.trace_id, self.digest))
+
+    def __repr__(self) -> str:
+        start = "" if self.start is None else f" from {self.start.isoformat().replace('+00:00', 'Z')}"
+        return (
+            f"<Trace {self.trace_id}: {self.span_ms / DAY_MS:.6g} days{start}, "
+            f"{self.gap_count} gaps, duty cycle {self.duty_cycle:.4f}>"
+        )
+
+
+def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    array = np.array(array, np.int64, copy=True)
+    array.setflags(write=False)
+    return array
+
+
+def _like(given: ArrayLike, result: NDArray[Any]) -> Any:
+    """Give a scalar back for a scalar."""
+    return result.item() if np.ndim(given) == 0 else result
+
+
+def _python(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _datetime(value: Any) -> datetime:
+    """Read a timestamp as python, numpy or pandas hold it; naive ones are UTC, as parquet says."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[ms]").item()
+    if not isinstance(value, datetime):
+        raise TraceError(
+            f"a timestamp must be a datetime, got {value!r}: load rows in the default, numpy or arrow format"
+        )
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()  # pandas.Timestamp, a datetime with nanoseconds
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _instant_ms(instant: datetime, trace_id: str) -> int:
+    if instant.tzinfo is None:
+        raise TraceError(
+            f"trace {trace_id}: {instant.isoformat()} has no time zone: "
+            "add one, for example .replace(tzinfo=timezone.utc)"
+        )
+    since = instant.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    milliseconds, rest = divmod(since, timedelta(milliseconds=1))
+    if rest:
+        raise TraceError(
+            f"trace {trace_id}: {instant.isoformat()} is finer than a millisecond: round it"
+        )
+    return milliseconds
+
+
+def _to_milliseconds(
+    pairs: Any, start: datetime | None, trace_id: str
+) -> tuple[NDArray[np.int64], datetime | None]:
+    """Turn pairs of datetimes into milliseconds from ``start`` (by default the first of them)."""
+    if not isinstance(pairs, np.ndarray):
+        pairs = [tuple(pair) for pair in pairs]
+    instants = [isinstance(instant, datetime) for pair in pairs for instant in pair]
+    if not any(instants):
+        return as_milliseconds(pairs, f"trace {trace_id}: intervals"), start
+    if not all(instants):
+        raise TraceError(f"trace {trace_id}: intervals mix datetimes and milliseconds: use one of them")
+    absolute = np.array([[_instant_ms(instant, trace_id) for instant in pair] for pair in pairs], np.int64)
+    if start is None:
+        start = min(instant for pair in pairs for instant in pair)
+    return absolute - _instant_ms(start, trace_id), start
+
+
+def _read_csv(path: Path) -> list[tuple[Any, Any, bool]]:
+    """Read (start, stop, available) rows; datetimes or integers, one kind for the whole file."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(f"{path} cannot be read as UTF-8 text: {error}") from None
+    reader = csv.DictReader(text.splitlines())
+    header = reader.fieldnames or []
+    for names in (("start_ms", "stop_ms"), ("start", "stop")):
+        if set(names) <= set(header):
+            break
+    else:
+        raise TraceError(
+            f"{path} needs a header with start_ms and stop_ms, or start and stop; it has {list(header)}"
+        )
+    return [
+        (
+            _csv_time(row[names[0]], names[0], path, line),
+            _csv_time(row[names[1]], names[1], path, line),
+            _csv_bool(row["available"], path, line) if "available" in header else False,
+        )
+        for line, row in _numbered(reader)
+    ]
+
+
+def _numbered(reader: "csv.DictReader[str]") -> Iterable[tuple[int, dict[str, Any]]]:
+    for row in reader:
+        yield reader.line_num, row
+
+
+def _csv_time(text: str | None, column: str, path: Path, line: int) -> Any:
+    try:
+        if column.endswith("_ms"):
+            return int(text or "")
+        instant = datetime.fromisoformat((text or "").strip())
+    except ValueError:
+        kind = "a whole number of milliseconds" if column.endswith("_ms") else "an ISO 8601 time"
+        raise TraceError(f"{path}, line {line}: {column} is {text!r}, not {kind}") from None
+    if instant.tzinfo is None:
+        raise TraceError(f"{path}, line {line}: {column} {text!r} has no time zone: write it with Z or +00:00")
+    return instant
+
+
+def _csv_bool(text: str | None, path: Path, line: int) -> bool:
+    value = {"true": True, "1": True, "false": False, "0": False}.get((text or "").strip().lower())
+    if value is None:
+        raise TraceError(f"{path}, line {line}: available is {text!r}; allowed are true, false, 1 and 0")
+    return value

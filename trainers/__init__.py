@@ -1,0 +1,1 @@
+"""Reference trainers that run under an availability trace (extra ``trainers``: torch, transformers)."""
