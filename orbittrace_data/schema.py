@@ -91,8 +91,8 @@ CONFIGS: dict[str, pa.Schema] = {
 
 # Elementary functions differ in their last bits between processors: stored floats are rounded.
 DECIMALS: dict[str, int] = {
-    "inclination_deg": 4,
-    "eccentricity": 9,
+    "inclination_deg": 8,
+    "eccentricity": 10,
     "period_s": 6,
     "perigee_km": 3,
     "apogee_km": 3,
@@ -101,9 +101,9 @@ DECIMALS: dict[str, int] = {
     "duty_cycle": 9,
     "max_obscuration": 6,
     "mean_motion_rev_per_day": 12,
-    "ra_of_asc_node_deg": 4,
-    "arg_of_pericenter_deg": 4,
-    "mean_anomaly_deg": 4,
+    "ra_of_asc_node_deg": 8,
+    "arg_of_pericenter_deg": 8,
+    "mean_anomaly_deg": 8,
     "bstar_per_earth_radius": 14,
     "mean_motion_dot_rev_per_day2": 12,
     "mean_motion_ddot_rev_per_day3": 14,
