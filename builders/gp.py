@@ -1,0 +1,177 @@
+"""One reader for general-perturbations data in every format that CelesTrak and Space-Track give."""
+
+import codecs
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from orbittrace_data.errors import InputError
+
+from .element_set import ElementSet, Problem, format_epoch
+from .tle import line_kind, read_tle_lines
+
+MAX_BYTES = 512 * 2**20
+_SHOWN_PROBLEMS = 5
+
+
+class GpError(InputError):
+    """What was given holds no element sets, or bad ones where none may be bad."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a file of element sets held.
+
+    Attributes
+    ----------
+    format : str
+        ``"tle"``, ``"csv"``, ``"json"``, ``"xml"`` or ``"kvn"``, recognised from the content.
+    element_sets : tuple of ElementSet
+        One for each object, in the file's order; of duplicates the newest epoch.
+    problems : tuple of Problem
+        The records that were refused, each with its line, field and reason.
+    notes : tuple of str
+        What else a person should know: duplicates that were left out.
+    """
+
+    format: str
+    element_sets: tuple[ElementSet, ...]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_element_sets(source: str | os.PathLike[str] | bytes, strict: bool = False) -> Reading:
+    r"""Read element sets in TLE, 2LE, 3LE or OMM (CSV, JSON, XML, KVN); the content tells the format.
+
+    Parameters
+    ----------
+    source : path, "-" or bytes
+        A file, standard input, or the content itself.
+    strict : bool
+        Refuse the whole file for one bad record. By default a bad record is a problem of the reading and
+        its neighbours load.
+
+    Returns
+    -------
+    Reading
+
+    Raises
+    ------
+    GpError
+        If the source cannot be read, is empty, or holds something else (a web page, a server's words);
+        with `strict` also for any bad record.
+
+    Examples
+    --------
+    >>> reading = read_element_sets(
+    ...     b"ISS (ZARYA)\n"
+    ...     b"1 25544U 98067A   98324.28472222 -.00003657  11563-4  00000+0 0    10\n"
+    ...     b"2 25544  51.5908 168.3788 0125362  86.4185 359.7454 16.05064833    05\n"
+    ... )
+    >>> [(e.catalog_number, e.name) for e in reading.element_sets]
+    [(25544, 'ISS (ZARYA)')]
+    """
+    data, called = _load(source)
+    text = _decode(data, called)
+    kind = _recognise(text, called)
+    lines = split_lines(text)
+    records, problems = read_tle_lines(lines)
+    if strict and problems:
+        shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
+        more = len(problems) - _SHOWN_PROBLEMS
+        raise GpError(
+            f"{called} has {len(problems)} bad record{'s' * (len(problems) > 1)}: {shown}"
+            + (f"; and {more} more" if more > 0 else "")
+        )
+    element_sets, notes = newest_of_each(records)
+    return Reading(kind, element_sets, tuple(problems), notes)
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Split at LF, CRLF and CR only: other separators of Unicode are characters that a record may not hold.
+
+    Examples
+    --------
+    >>> split_lines("a\r\nb\nc")
+    ['a', 'b', 'c']
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def newest_of_each(
+    records: list[tuple[int, ElementSet]],
+) -> tuple[tuple[ElementSet, ...], tuple[str, ...]]:
+    """Keep the newest epoch of each object (of equal epochs the last), and say what was left out.
+
+    Parameters
+    ----------
+    records : list of (int, ElementSet)
+        With the number of the line where each begins.
+
+    Returns
+    -------
+    element_sets : tuple of ElementSet
+        In the order in which the objects first appear.
+    notes : tuple of str
+    """
+    newest: dict[int, tuple[int, ElementSet]] = {}
+    lines: dict[int, list[int]] = {}
+    for line, record in records:
+        number = record.catalog_number
+        lines.setdefault(number, []).append(line)
+        if number not in newest or record.epoch_us >= newest[number][1].epoch_us:
+            newest[number] = (line, record)
+    notes = tuple(
+        f"{number} stands {len(at)} times (lines {', '.join(map(str, at[:5]))}{', ...' * (len(at) > 5)}): "
+        f"the newest epoch is used, {format_epoch(newest[number][1].epoch_us)} (line {newest[number][0]})"
+        for number, at in lines.items()
+        if len(at) > 1
+    )
+    return tuple(record for _, record in newest.values()), notes
+
+
+def _load(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:
+    """Get the bytes, and what to call them in a sentence."""
+    if isinstance(source, bytes):
+        data, called = source, "the data"
+    elif source == "-":
+        data, called = sys.stdin.buffer.read(MAX_BYTES + 1), "standard input"
+    else:
+        called = str(source)
+        try:
+            with Path(source).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except FileNotFoundError:
+            raise GpError(f"there is no file {called}: give a file of element sets, or - for input") from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise GpError(f"{called} cannot be read: {reason}") from None
+    if len(data) > MAX_BYTES:
+        raise GpError(f"{called} is larger than {MAX_BYTES // 2**20} MiB: no file of element sets is")
+    return data, called
+
+
+def _decode(data: bytes, called: str) -> str:
+    """Decode UTF-8; a byte that is none stays as a surrogate, so that only its own record is refused."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise GpError(f"{called} is UTF-16 text (as Windows PowerShell's > writes it): save it as UTF-8")
+    if data.startswith((b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
+        raise GpError(f"{called} is compressed: unpack it first")
+    text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+    if not text.strip():
+        raise GpError(f"{called} is empty: no element sets are in it")
+    return text
+
+
+def _recognise(text: str, called: str) -> str:
+    """Tell the format from the content."""
+    if re.match(r"\s*<", text):
+        raise GpError(f"{called} is a web page and holds no element sets: look at what the server says there")
+    if any(line_kind(line.strip()) for line in split_lines(text)):
+        return "tle"
+    words = " ".join(text.split())
+    words = "".join(c if c.isprintable() else "?" for c in words)
+    shown = words if len(words) <= 200 else words[:197] + "..."
+    raise GpError(f'{called} holds no element sets in any known format. It says: "{shown}"')
