@@ -600,9 +600,7 @@ def _instant_ms(instant: datetime, trace_id: str) -> int:
     since = instant.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     milliseconds, rest = divmod(since, timedelta(milliseconds=1))
     if rest:
-        raise TraceError(
-            f"trace {trace_id}: {instant.isoformat()} is finer than a millisecond: round it"
-        )
+        raise TraceError(f"trace {trace_id}: {instant.isoformat()} is finer than a millisecond: round it")
     return milliseconds
 
 
@@ -662,7 +660,9 @@ def _csv_time(text: str | None, column: str, path: Path, line: int) -> Any:
         kind = "a whole number of milliseconds" if column.endswith("_ms") else "an ISO 8601 time"
         raise TraceError(f"{path}, line {line}: {column} is {text!r}, not {kind}") from None
     if instant.tzinfo is None:
-        raise TraceError(f"{path}, line {line}: {column} {text!r} has no time zone: write it with Z or +00:00")
+        raise TraceError(
+            f"{path}, line {line}: {column} {text!r} has no time zone: write it with Z or +00:00"
+        )
     return instant
 
 

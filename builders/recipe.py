@@ -1,0 +1,223 @@
+"""The recipe of a release: which element sets, which satellites, when, for how long, which model."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ..errors import InputError
+from ..manifest import VersionError
+from ..trace import DAY_MS
+from .element_set import ElementSet, format_epoch
+from .gp import read_element_sets
+from .satellite_trace import next_day_ms, regime_of, span_of_days
+from .selection import Selected, SelectionError, read_selection
+from .shadow import ShadowModel
+from .snapshot import Snapshot, read_snapshot
+
+# The frozen benchmark: what each data version was built from. Entries are added, never changed.
+BENCHMARK_SNAPSHOT = {"1.0.0": "2024-09-22"}
+BENCHMARK_START_MS = {"1.0.0": 1_727_049_600_000}  # 2024-09-23T00:00:00Z
+BENCHMARK_SPAN_MS = 14 * DAY_MS
+LATEST = "1.0.0"
+DERIVED_VERSION = "0.1.0"
+
+STALE_ELEMENTS_MS = 14 * DAY_MS
+UNKNOWN_TERMS = (
+    "The terms of these element sets are those of where they came from: check them before passing them on. "
+    "Not for conjunction assessment."
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a release's rows.
+
+    ``selected`` gives the satellites in the order of the rows; ``start_ms`` is Unix ms, UTC.
+    """
+
+    snapshot: Snapshot
+    selected: tuple[Selected, ...]
+    start_ms: int
+    span_ms: int = BENCHMARK_SPAN_MS
+    model: ShadowModel = field(default_factory=ShadowModel)
+    version: str = DERIVED_VERSION
+    kind: Literal["benchmark", "derived"] = "derived"
+
+
+def benchmark_recipe(version: str = LATEST) -> Recipe:
+    """Return what a frozen data version was built from.
+
+    Raises
+    ------
+    VersionError
+        With the versions that exist.
+
+    Examples
+    --------
+    >>> benchmark_recipe("1.0.0").snapshot.name
+    '2024-09-22'
+    """
+    if version not in BENCHMARK_SNAPSHOT:
+        raise VersionError(f"there is no data version {version}; there are {', '.join(BENCHMARK_SNAPSHOT)}")
+    return Recipe(
+        snapshot=read_snapshot(BENCHMARK_SNAPSHOT[version]),
+        selected=read_selection(),
+        start_ms=BENCHMARK_START_MS[version],
+        version=version,
+        kind="benchmark",
+    )
+
+
+def make_recipe(
+    source: str | Path = BENCHMARK_SNAPSHOT[LATEST],
+    *,
+    start_ms: int | None = None,
+    days: float = BENCHMARK_SPAN_MS / DAY_MS,
+    min_sunlight: float = 0.5,
+    select: str | Path | None = None,
+    catalog: Sequence[int] = (),
+    everything: bool = False,
+) -> tuple[Recipe, list[str]]:
+    """Turn what a person asks for into a recipe; the benchmark's own if it comes to that.
+
+    Parameters
+    ----------
+    source : str or Path
+        A bundled snapshot's name, a snapshot folder, or a file of element sets in any format.
+    start_ms : int, optional
+        Unix ms, UTC; by default 0 h of the day after the newest epoch.
+    days : float
+    min_sunlight : float
+        In (0, 1].
+    select, catalog, everything
+        A selection file, catalogue numbers, or all; by default the benchmark's selection as far as
+        the snapshot has it. One of them at most.
+
+    Returns
+    -------
+    (Recipe, list of str)
+        The recipe, and remarks for the person: what is missing, and what is old.
+
+    Raises
+    ------
+    InputError
+        If nothing is left to build, or the options exclude each other.
+    """
+    if sum([select is not None, bool(catalog), everything]) > 1:
+        raise InputError("give one of --select, --catalog and --all, not several")
+    snapshot, remarks = _element_sets(source)
+    by_number = {e.catalog_number: e for e in snapshot.element_sets}
+    if everything:
+        selected = tuple(Selected(number, "test") for number in by_number)
+    elif catalog:
+        selected = tuple(Selected(number, "test") for number in dict.fromkeys(catalog))
+    else:
+        selected = read_selection() if select is None else read_selection(select)
+    missing = [s.catalog_number for s in selected if s.catalog_number not in by_number]
+    if missing:
+        remarks.append(
+            f"{snapshot.name} has no element set for {len(missing)} of {len(selected)} satellites: "
+            + ", ".join(map(str, missing))
+        )
+    selected = tuple(s for s in selected if s.catalog_number in by_number)
+    if not selected:
+        raise InputError(f"{snapshot.name} has an element set for none of the satellites that were asked for")
+    chosen = [by_number[s.catalog_number] for s in selected]
+    if start_ms is None:
+        start_ms = next_day_ms(max(e.epoch_us for e in chosen))
+    recipe = Recipe(
+        snapshot=snapshot,
+        selected=selected,
+        start_ms=start_ms,
+        span_ms=span_of_days(days),
+        model=ShadowModel(min_sunlight=min_sunlight),
+    )
+    for version in BENCHMARK_SNAPSHOT:
+        if snapshot.name == BENCHMARK_SNAPSHOT[version] and _same(recipe, benchmark_recipe(version)):
+            return benchmark_recipe(version), remarks
+    # A derived release has no dev split: its satellites were not stratified by this project.
+    derived = tuple(
+        Selected(s.catalog_number, "test", s.regime if select else None, s.reason) for s in selected
+    )
+    remarks += _old(chosen, start_ms)
+    return Recipe(snapshot, derived, recipe.start_ms, recipe.span_ms, recipe.model), remarks
+
+
+def chosen_elements(recipe: Recipe) -> list[ElementSet]:
+    """Return the element sets of a recipe's satellites, in its order.
+
+    Raises
+    ------
+    SelectionError
+        If the snapshot lacks one, or its regime is not the one that the selection states.
+    """
+    by_number = {e.catalog_number: e for e in recipe.snapshot.element_sets}
+    missing = [s.catalog_number for s in recipe.selected if s.catalog_number not in by_number]
+    if missing:
+        raise SelectionError(
+            f"snapshot {recipe.snapshot.name} has no element set for {', '.join(map(str, missing))}: "
+            "leave them out of the selection, or use another snapshot"
+        )
+    elements = [by_number[s.catalog_number] for s in recipe.selected]
+    for chosen, one in zip(recipe.selected, elements, strict=True):
+        if chosen.regime not in (None, regime_of(one)):
+            raise SelectionError(
+                f"satellite {one.catalog_number} ({one.name}) is {regime_of(one)} by its elements, "
+                f"the selection says {chosen.regime}: correct the selection"
+            )
+    return elements
+
+
+def _same(recipe: Recipe, frozen: Recipe) -> bool:
+    return (recipe.snapshot.digest, recipe.selected, recipe.start_ms, recipe.span_ms, recipe.model) == (
+        frozen.snapshot.digest,
+        frozen.selected,
+        frozen.start_ms,
+        frozen.span_ms,
+        frozen.model,
+    )
+
+
+def _element_sets(source: str | Path) -> tuple[Snapshot, list[str]]:
+    """Read a snapshot, or take a plain file of element sets for one."""
+    path = Path(source)
+    if not path.is_file():
+        return read_snapshot(source), []
+    content = path.read_bytes()
+    reading = read_element_sets(content)
+    if not reading.element_sets:
+        raise InputError(f"{path} holds no element set that can be used: {reading.problems[0]}")
+    epochs = [e.epoch_us for e in reading.element_sets]
+    sha256 = hashlib.sha256(content).hexdigest()
+    remarks = [f"{path}: {problem}" for problem in reading.problems]
+    return (
+        Snapshot(
+            name=path.name,
+            element_sets=reading.element_sets,
+            source=f"The file {path.name}.",
+            retrieved="",
+            oldest_epoch=format_epoch(min(epochs)),
+            newest_epoch=format_epoch(max(epochs)),
+            elements_file=path.name,
+            elements_sha256=sha256,
+            licence_notice=UNKNOWN_TERMS,
+            citation=f"the file {path.name}, sha256 {sha256}",
+            digest=sha256,
+        ),
+        remarks,
+    )
+
+
+def _old(elements: Sequence[ElementSet], start_ms: int) -> list[str]:
+    old = [e for e in elements if start_ms - e.epoch_us // 1000 > STALE_ELEMENTS_MS]
+    if not old:
+        return []
+    worst = min(old, key=lambda e: e.epoch_us)
+    days = (start_ms - worst.epoch_us // 1000) / DAY_MS
+    return [
+        f"{len(old)} of {len(elements)} element sets are more than 14 days old at the start "
+        f"({', '.join(str(e.catalog_number) for e in old[:10])}{', ...' if len(old) > 10 else ''}; "
+        f"{worst.catalog_number} is {days:.0f} days old): their contacts may be minutes off"
+    ]

@@ -1,0 +1,142 @@
+"""``orbittrace list``, ``show`` and ``export``: looking at traces, and the bundled release as a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app
+
+SOURCE = Annotated[
+    str | None, typer.Option(help="A release folder or a Hub id; by default the bundled release.")
+]
+VERSION = Annotated[str | None, typer.Option(help="The data version that is wanted, such as 1.0.0.")]
+
+
+@app.command("list")
+def list_traces(
+    split: Annotated[str | None, typer.Option(help="dev or test.")] = None,
+    regime: Annotated[str | None, typer.Option(help="leo, meo, geo, heo or other.")] = None,
+    source: SOURCE = None,
+    version: VERSION = None,
+) -> None:
+    """Print a table of the traces."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..loader import load_traces
+
+    traces = load_traces(split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, justify in (
+        ("trace", "left"),
+        ("split", "left"),
+        ("satellite", "left"),
+        ("orbit", "left"),
+        ("altitude km", "right"),
+        ("duty", "right"),
+        ("gaps", "right"),
+        ("longest", "right"),
+    ):
+        table.add_column(name, justify=justify, no_wrap=True)
+    for trace in traces:
+        orbit = trace.orbit
+        table.add_row(
+            trace.trace_id,
+            trace.split,
+            trace.name,
+            orbit.orbit_class if orbit else "",
+            f"{orbit.perigee_km:.0f}-{orbit.apogee_km:.0f}" if orbit else "",
+            f"{trace.duty_cycle:.4f}",
+            str(trace.gap_count) if trace.gap_count else "control",
+            f"{trace.longest_gap_ms / 60_000:.1f} min",
+        )
+    console = Console(soft_wrap=True)
+    console.print(table)
+    release = traces[0].release if traces else ""
+    console.print(f"{len(traces)} traces, data version {release}", highlight=False)
+
+
+@app.command()
+def show(
+    trace_id: Annotated[str, typer.Argument(help="For example leo-25544.")],
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the timeline of the whole span to this PNG, SVG or PDF.")
+    ] = None,
+    day: Annotated[int, typer.Option(help="Which day to draw in the terminal, from 0.")] = 0,
+    source: SOURCE = None,
+    version: VERSION = None,
+) -> None:
+    """Print a trace's facts, and a day of it drawn in the terminal."""
+    from ..errors import InputError
+    from ..loader import load_trace
+    from ..timeline import DAY_MS, plot_timeline, save_figure, terminal_day
+
+    trace = load_trace(trace_id, source=source, version=version)
+    if not 0 <= day * DAY_MS < trace.span_ms:
+        raise InputError(
+            f"trace {trace_id} has the days 0 to {-(-trace.span_ms // DAY_MS) - 1}, got --day {day}"
+        )
+    if plot is not None:
+        save_figure(plot_timeline(trace), plot)
+        print(f"wrote {plot}")
+        return
+    for name, value in facts(trace):
+        print(f"{name:<14} {value}")
+    print(f"\nday {day}, full blocks are windows, blanks are gaps:")
+    for line in terminal_day(trace, day * DAY_MS):
+        print(line)
+
+
+def facts(trace) -> list[tuple[str, str]]:
+    """Return the facts of a trace as pairs of texts."""
+    gaps = trace.gaps[:, 1] - trace.gaps[:, 0]
+    lines = [
+        ("trace", f"{trace.trace_id}  {trace.name}"),
+        ("release", f"{trace.release or 'none'}" + (f", split {trace.split}" if trace.split else "")),
+    ]
+    if trace.orbit is not None:
+        orbit = trace.orbit
+        lines += [
+            ("orbit", f"{trace.regime}, {orbit.orbit_class}, {orbit.inclination_deg:.2f} deg"),
+            (
+                "altitude",
+                f"{orbit.perigee_km:,.1f} to {orbit.apogee_km:,.1f} km, period {orbit.period_s / 60:.2f} min",
+            ),
+            ("beta angle", f"{orbit.beta_min_deg:.1f} to {orbit.beta_max_deg:.1f} deg"),
+            ("object", f"{orbit.catalog_number}, {orbit.object_id}"),
+            (
+                "elements",
+                f"epoch {orbit.epoch:%Y-%m-%d %H:%M:%S} UTC, {orbit.element_age_ms / 86_400_000:.2f} days old at t = 0",
+            ),
+        ]
+    if trace.start is not None:
+        lines.append(
+            ("from", f"{trace.start:%Y-%m-%d %H:%M:%S} UTC for {trace.span_ms / 86_400_000:.6g} days")
+        )
+    lines += [
+        ("duty cycle", f"{trace.duty_cycle:.6f}"),
+        (
+            "gaps",
+            "none: a control"
+            if trace.is_control
+            else f"{trace.gap_count}, {gaps.min() / 60_000:.2f} to {gaps.max() / 60_000:.2f} min",
+        ),
+    ]
+    return lines
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="Where to write the release.")] = Path("orbittrace"),
+) -> None:
+    """Write the bundled release to a folder, so that load_dataset("orbittrace") works beside it."""
+    import shutil
+
+    from ..atomic import new_directory
+    from ..loader import BUNDLED, open_release
+
+    _, manifest = open_release()
+    with new_directory(folder) as target:
+        shutil.copytree(BUNDLED, target, dirs_exist_ok=True)
+    print(f'wrote {folder}: data version {manifest.version}; load it with load_dataset("{folder}")')

@@ -1,0 +1,240 @@
+"""Load traces: the bundled release, a release folder, or one on the Hugging Face Hub."""
+
+import difflib
+import logging
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from .errors import InputError
+from .manifest import Manifest, ReleaseError, VersionError, check_files, check_version, read_manifest
+from .trace import Trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BUNDLED = Path(__file__).parent / "release"
+SPLITS = ("dev", "test")
+REGIMES = ("leo", "meo", "geo", "heo", "other")
+
+_log = logging.getLogger("orbittrace")
+
+
+class UnknownTraceError(InputError):
+    """A trace id that a release does not hold."""
+
+    def __init__(self, trace_id: str, known: list[str]):
+        self.trace_id = trace_id
+        near = difflib.get_close_matches(trace_id, known, n=3, cutoff=0.5) or known[:3]
+        super().__init__(
+            f"there is no trace {trace_id!r}; did you mean {', '.join(near)}? "
+            f"`orbittrace list` shows all {len(known)}"
+        )
+
+
+def load_traces(
+    *,
+    split: Literal["dev", "test"] | None = None,
+    regime: Literal["leo", "meo", "geo", "heo", "other"] | None = None,
+    source: str | Path | None = None,
+    version: str | None = None,
+) -> list[Trace]:
+    """Load the traces of a release, checked against its manifest.
+
+    Parameters
+    ----------
+    split : {"dev", "test"}, optional
+        ``dev`` is for tuning, ``test`` for reporting; by default both.
+    regime : {"leo", "meo", "geo", "heo", "other"}, optional
+    source : str or Path, optional
+        A release folder, or a dataset on the Hub such as ``namespace/orbittrace``; by default the
+        release inside this package, which needs no network.
+    version : str, optional
+        The data version that is wanted, such as ``1.0.0``: that one or an error.
+
+    Returns
+    -------
+    list of Trace
+        In the release's order; a derived release names itself in ``Trace.release``.
+
+    Raises
+    ------
+    ReleaseError
+        If the folder is no release, or a byte of its manifest or data is not what it should be.
+    VersionError
+        If the source does not hold the version.
+    InputError
+        For an unknown split, regime or source.
+
+    Examples
+    --------
+    >>> traces = load_traces()
+    >>> len(traces), traces[0].trace_id, len(load_traces(split="dev", regime="geo"))
+    (50, 'leo-25544', 2)
+    """
+    if split is not None and split not in SPLITS:
+        raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    if regime is not None and regime not in REGIMES:
+        raise InputError(f"regime must be one of {', '.join(REGIMES)}, got {regime!r}")
+    folder, manifest = open_release(source, version)
+    traces = []
+    for file in manifest.files_of("traces", split):
+        for row in _read(folder, manifest, file.path, file.rows).to_pylist():
+            trace = Trace.from_row(row)
+            object.__setattr__(trace, "split", file.split)
+            object.__setattr__(trace, "release", manifest.label)
+            traces.append(trace)
+    return [trace for trace in traces if regime in (None, trace.regime)]
+
+
+def load_trace(trace_id: str, *, source: str | Path | None = None, version: str | None = None) -> Trace:
+    """Load one trace.
+
+    Parameters
+    ----------
+    trace_id : str
+        For example ``leo-25544``.
+    source, version
+        As for `load_traces`.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    UnknownTraceError
+        With the ids that come near it.
+
+    Examples
+    --------
+    >>> load_trace("geo-41866").gap_count > 0
+    True
+    """
+    traces = {trace.trace_id: trace for trace in load_traces(source=source, version=version)}
+    if trace_id not in traces:
+        raise UnknownTraceError(trace_id, list(traces))
+    return traces[trace_id]
+
+
+def load_table(
+    config: str,
+    *,
+    split: Literal["dev", "test"] | None = None,
+    source: str | Path | None = None,
+    version: str | None = None,
+) -> "pa.Table":
+    """Load one config of a release as a table.
+
+    Parameters
+    ----------
+    config : {"traces", "intervals", "shadows", "elements"}
+    split, source, version
+        As for `load_traces`.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    InputError
+        If the release has no such config.
+
+    Examples
+    --------
+    >>> load_table("shadows").column_names[:4]
+    ['trace_id', 'occluder', 'depth', 'start_ms']
+    """
+    import pyarrow as pa
+
+    folder, manifest = open_release(source, version)
+    if config not in manifest.schema:
+        raise InputError(f"this release has the configs {', '.join(manifest.schema)}, got {config!r}")
+    if split is not None and split not in SPLITS:
+        raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    files = manifest.files_of(config, split)
+    if not files:
+        raise InputError(f"config {config} of this release has no split {split!r}")
+    return pa.concat_tables([_read(folder, manifest, file.path, file.rows) for file in files])
+
+
+def open_release(source: str | Path | None = None, version: str | None = None) -> tuple[Path, Manifest]:
+    """Find a release, check its manifest and every data file, and return its folder and manifest.
+
+    Parameters
+    ----------
+    source, version
+        As for `load_traces`.
+
+    Returns
+    -------
+    (Path, Manifest)
+    """
+    if version is not None:
+        check_version(version)
+    if source is None:
+        folder = BUNDLED
+    elif Path(source).is_dir():
+        folder = Path(source)
+    elif _is_hub_id(source):
+        from .hub import download_release
+
+        folder = download_release(str(source), version)
+    else:
+        raise InputError(
+            f"source {str(source)!r} is neither a folder here nor a Hub dataset: give a release folder "
+            "(`orbittrace export` writes one) or an id such as namespace/orbittrace"
+        )
+    manifest = _checked(folder, _stamp(folder))
+    if version not in (None, manifest.version):
+        raise VersionError(
+            f"{source or 'the bundled release'} holds data version {manifest.version}, not {version}: "
+            "ask for that one, or name another source"
+        )
+    return folder, manifest
+
+
+@lru_cache(maxsize=8)
+def _checked(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Manifest:
+    """Check a release once, and again whenever a file's time or size has changed."""
+    manifest = read_manifest(folder)
+    check_files(folder, manifest)
+    if manifest.kind == "derived":
+        _log.warning(
+            "%s is derived from the element sets %s: it is not the OrbitTrace benchmark",
+            folder,
+            manifest.snapshot.get("name"),
+        )
+    return manifest
+
+
+def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+
+
+def _is_hub_id(source: str | Path) -> bool:
+    parts = str(source).split("/")
+    return isinstance(source, str) and len(parts) == 2 and all(parts) and not source.startswith((".", "~"))
+
+
+def _read(folder: Path, manifest: Manifest, path: str, rows: int) -> "pa.Table":
+    """Read one data file and hold it to the schema of this package version."""
+    import pyarrow.parquet as pq
+
+    from .schema import CONFIGS
+
+    config = path.split("/")[1]
+    table = pq.read_table(folder / path, partitioning=None)
+    expected = CONFIGS.get(config)
+    if expected is not None and [(f.name, f.type) for f in table.schema] != [
+        (f.name, f.type) for f in expected
+    ]:
+        raise ReleaseError(
+            f"{folder / path} has other columns than this version of orbittrace-data reads: "
+            f"upgrade the package, or ask for a data version that it knows ({manifest.version} is this one)"
+        )
+    if table.num_rows != rows:
+        raise ReleaseError(f"{folder / path} holds {table.num_rows} rows, its manifest says {rows}")
+    return table

@@ -1,0 +1,211 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import availability, traces
+
+from orbittrace_data import Trace
+from orbittrace_data.errors import InputError
+from orbittrace_data.trace import TimeOutsideTraceError, TraceError
+
+
+@given(traces())
+def test_look_ups_agree_with_brute_force(trace):
+    available = availability(trace)
+    t = np.arange(trace.span_ms)
+    assert trace.is_available(t).tolist() == available.tolist()
+    assert trace.active_ms(np.arange(trace.span_ms + 1)).tolist() == [0, *np.cumsum(available).tolist()]
+    assert trace.active_total_ms == available.sum()
+    for now in t.tolist():
+        start, stop = trace.next_gap(now)
+        ahead = np.flatnonzero(~available[now:])
+        if not len(ahead):
+            assert (start, stop) == (trace.span_ms, trace.span_ms)
+        else:
+            assert start <= now + ahead[0] < stop
+            assert not available[start:stop].any()
+            assert start == 0 or available[start - 1]
+            assert stop == trace.span_ms or available[stop]
+
+
+@given(traces())
+def test_windows_and_gaps_tile_the_span(trace):
+    both = np.concatenate([trace.windows, trace.gaps])
+    both = both[np.argsort(both[:, 0])]
+    assert both[0, 0] == 0
+    assert both[-1, 1] == trace.span_ms
+    assert (both[1:, 0] == both[:-1, 1]).all()
+
+
+@given(traces())
+def test_wall_clock_inverts_active_time(trace):
+    active = np.arange(trace.active_total_ms + 1)
+    at = trace.active_ms(np.arange(trace.span_ms + 1))
+    for side, pick in (("left", 0), ("right", -1)):
+        wall = trace.wall_ms(active, side=side)
+        assert trace.active_ms(wall).tolist() == active.tolist()
+        assert wall.tolist() == [np.flatnonzero(at == a)[pick] for a in active]
+    assert trace.wall_ms(trace.active_total_ms) == trace.span_ms
+
+
+@given(traces())
+def test_a_window_that_begins_after_a_gap_is_where_work_goes_on(trace):
+    for start, stop in trace.windows.tolist():
+        assert trace.wall_ms(trace.active_ms(start)) == start
+        assert trace.wall_ms(trace.active_ms(stop), side="left") == stop
+
+
+@given(traces(), st.data())
+def test_crop_repeat_and_shrink_agree_with_brute_force(trace, data):
+    a = data.draw(st.integers(0, trace.span_ms - 1))
+    b = data.draw(st.integers(a + 1, trace.span_ms))
+    available = availability(trace)
+    assert availability(trace.crop(a, b)).tolist() == available[a:b].tolist()
+    n = data.draw(st.integers(1, 4))
+    assert availability(trace.repeat(n)).tolist() == np.tile(available, n).tolist()
+    margin = data.draw(st.integers(0, 5))
+    dark = np.flatnonzero(~available)
+    near = [len(dark) > 0 and np.abs(dark - t).min() <= margin for t in range(trace.span_ms)]
+    assert availability(trace.shrink(margin)).tolist() == [not n for n in near]
+
+
+@given(traces())
+def test_rows_and_intervals_round_trip(trace):
+    assert Trace.from_row(trace.to_row()) == trace
+    assert Trace.from_intervals(trace.gaps, span_ms=trace.span_ms, trace_id="drawn") == trace
+    assert Trace.from_intervals(windows=trace.windows, span_ms=trace.span_ms, trace_id="drawn") == trace
+
+
+def test_scalars_give_scalars_and_arrays_keep_their_shape():
+    trace = Trace("demo", 100, [[30, 40]])
+    assert trace.is_available(0) is True
+    assert type(trace.active_ms(50)) is int
+    assert type(trace.wall_ms(50)) is int
+    assert trace.active_ms(np.zeros((2, 3), np.int32)).shape == (2, 3)
+    assert trace.next_gap(np.zeros((2, 3), int)).shape == (2, 3, 2)
+    assert trace.active_ms([]).shape == (0,)
+
+
+def test_intervals_are_read_only_and_independent_of_what_was_given():
+    gaps = np.array([[30, 40]])
+    trace = Trace("demo", 100, gaps)
+    gaps[0, 0] = 0
+    assert trace.gaps.tolist() == [[30, 40]]
+    for array in (trace.gaps, trace.windows):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1
+    with pytest.raises(AttributeError):
+        trace.span_ms = 5
+
+
+@pytest.mark.parametrize("look_up", ["is_available", "next_gap", "active_ms", "wall_ms"])
+@pytest.mark.parametrize("outside", [-1, 101, [0, 101]])
+def test_times_outside_are_refused(look_up, outside):
+    trace = Trace("demo", 100, [[30, 40]])
+    with pytest.raises(TimeOutsideTraceError, match=r"trace demo: .* is outside \[0, \d+\] ms"):
+        getattr(trace, look_up)(outside)
+
+
+def test_the_end_of_the_span_is_no_available_instant():
+    with pytest.raises(TimeOutsideTraceError):
+        Trace("demo", 100, []).is_available(100)
+
+
+def test_half_milliseconds_are_refused():
+    with pytest.raises(InputError, match="round them first"):
+        Trace("demo", 100, []).active_ms(1.5)
+
+
+def test_datetimes_with_any_zone_and_milliseconds_give_the_same_trace():
+    zone = timezone(timedelta(hours=2))
+    start = datetime(2026, 3, 29, 0, 0, tzinfo=UTC)
+    given_local = [(datetime(2026, 3, 29, 2, 1, tzinfo=zone), datetime(2026, 3, 29, 2, 2, tzinfo=zone))]
+    a = Trace.from_intervals(given_local, start=start, span_ms=200_000)
+    b = Trace.from_intervals([[60_000, 120_000]], start=start, span_ms=200_000)
+    assert a == b
+    assert a.stop == start + timedelta(milliseconds=200_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Trace("x", 0, []), r"span_ms must lie in \[1,"),
+        (lambda: Trace("x", 10, [[5, 11]]), r"outside the span \[0, 10\]"),
+        (lambda: Trace("x", 10, [], start=datetime(2026, 1, 1)), "has no time zone"),
+        (lambda: Trace("x", 10, [], start=datetime(2026, 1, 1, 0, 0, 0, 5, UTC)), "finer than a millisecond"),
+        (lambda: Trace.from_intervals(), "either gaps= or windows="),
+        (lambda: Trace.from_intervals([], windows=[]), "either gaps= or windows="),
+        (lambda: Trace.from_intervals([]), "give span_ms or start and stop"),
+        (lambda: Trace.from_intervals([[0, 1]], stop=datetime(2026, 1, 1, tzinfo=UTC)), "stop needs start"),
+        (lambda: Trace.from_intervals([(datetime(2026, 1, 1), datetime(2026, 1, 2))]), "has no time zone"),
+        (
+            lambda: Trace.from_intervals([(datetime(2026, 1, 1, tzinfo=UTC), 5)]),
+            "mix datetimes and milliseconds",
+        ),
+        (lambda: Trace("x", 10, []).crop(5, 5), "crop needs a_ms < b_ms"),
+        (lambda: Trace("x", 10, []).repeat(0), r"repeat needs n in \[1,"),
+        (lambda: Trace("x", 10, []).shrink(-1), "must not be negative"),
+        (lambda: Trace("x", 10, []).wall_ms(1, side="middle"), "side must be 'left' or 'right'"),
+        (lambda: Trace.from_row({"trace_id": "x"}), "needs the column"),
+    ],
+)
+def test_what_is_no_trace_is_refused_in_a_sentence(make, sentence):
+    with pytest.raises(InputError, match=sentence):
+        make()
+
+
+def test_a_row_that_contradicts_itself_is_refused():
+    row = Trace("x", 100, [[1, 2], [3, 4]]).to_row() | {"gap_count": 1}
+    with pytest.raises(TraceError, match="it was changed after it was built"):
+        Trace.from_row(row)
+
+
+CSV = {
+    "milliseconds": "start_ms,stop_ms\n10,20\n50,60\n",
+    "states": "start_ms,stop_ms,available\n0,10,true\n10,20,false\n20,50,1\n50,60,0\n",
+}
+
+
+@pytest.mark.parametrize("text", CSV.values(), ids=CSV)
+def test_csv_of_milliseconds(tmp_path, text):
+    path = tmp_path / "node.csv"
+    path.write_text(text)
+    assert Trace.from_csv(path) == Trace("node", 60, [[10, 20], [50, 60]])
+
+
+def test_csv_of_datetimes(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "start,stop,available\n2026-01-01T00:00:00Z,2026-01-01T01:00:00Z,true\n"
+        "2026-01-01T01:00:00Z,2026-01-01T01:00:10+00:00,false\n"
+    )
+    trace = Trace.from_csv(path, trace_id="mine")
+    assert trace.gaps.tolist() == [[3_600_000, 3_610_000]]
+    assert trace.start == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\n1,2\n", "needs a header with start_ms and stop_ms"),
+        ("start_ms,stop_ms\n1,x\n", "line 2: stop_ms is 'x', not a whole number of milliseconds"),
+        ("start_ms,stop_ms\n1\n", "line 2: stop_ms is None"),
+        ("start,stop\n2026-01-01T00:00:00,2026-01-01T00:00:01Z\n", "line 2: start .* has no time zone"),
+        ("start_ms,stop_ms,available\n1,2,maybe\n", "line 2: available is 'maybe'; allowed are"),
+    ],
+)
+def test_bad_csv_names_its_line(tmp_path, text, sentence):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(TraceError, match=sentence):
+        Trace.from_csv(path)
+
+
+def test_traces_are_equal_by_content_and_usable_as_keys():
+    a, b = Trace("x", 10, [[1, 2]]), Trace("x", 10, [[1, 2]])
+    assert a == b
+    assert len({a, b}) == 1
+    assert a != Trace("x", 10, [[1, 3]])
+    assert a.digest != Trace("x", 11, [[1, 2]]).digest
