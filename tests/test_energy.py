@@ -353,3 +353,11 @@ def test_rows_of_one_trace_are_taken_from_a_table_of_many():
     assert energy.trace_id == "a@bare"
     assert energy.gaps.tolist() == [[400, 900]]
     assert energy_trace(Trace("c", 1000, []), many, model)[0].is_control
+
+
+def test_thresholds_that_are_met_exactly_count_as_met():
+    """Down to exactly 70% the payload runs; at exactly 90% it starts: 720 J at 100 W take 7200 ms."""
+    model = PowerModel(panel_w=100, battery_wh=1, load_w=50, idle_w=0, charge_efficiency=1)
+    for dawn, gaps in ((31_600, []), (41_600, [[31_600, 48_800]])):
+        night = table([("earth", depth, 10_000, dawn, 1.0) for depth in ("penumbra", "half", "umbra")])
+        assert energy_trace(Trace("x", 60_000, []), night, model)[0].gaps.tolist() == gaps
