@@ -462,6 +462,13 @@ class Trace:
         return cls.from_intervals(gaps, trace_id=trace_id, **options)
 
     @classmethod
+    def from_spot_log(cls, path: str | Path, *, trace_id: str | None = None) -> "Trace":
+        """Read a preemption log of spot instances; see `orbittrace_data.spot_logs.read_spot_log`."""
+        from .spot_logs import read_spot_log
+
+        return read_spot_log(path, trace_id=trace_id)
+
+    @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Trace":
         """Read one row of the ``traces`` config, as ``load_dataset("orbittrace")`` gives it.
 
