@@ -10,6 +10,7 @@ from pathlib import Path
 from orbittrace_data.errors import InputError
 
 from .element_set import ElementSet, Problem, format_epoch
+from .omm_formats import read_csv, read_json, read_kvn, read_xml
 from .tle import line_kind, read_tle_lines
 
 MAX_BYTES = 512 * 2**20
@@ -74,10 +75,9 @@ def read_element_sets(source: str | os.PathLike[str] | bytes, strict: bool = Fal
     [(25544, 'ISS (ZARYA)')]
     """
     data, called = _load(source)
-    text = _decode(data, called)
-    kind = _recognise(text, called)
-    lines = split_lines(text)
-    records, problems = read_tle_lines(lines)
+    kind, records, problems = parse_records(data, called)
+    if not records and not problems:
+        raise GpError(f"{called} is {kind.upper()} and holds no record: no element sets are in it")
     if strict and problems:
         shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
         more = len(problems) - _SHOWN_PROBLEMS
@@ -86,7 +86,42 @@ def read_element_sets(source: str | os.PathLike[str] | bytes, strict: bool = Fal
             + (f"; and {more} more" if more > 0 else "")
         )
     element_sets, notes = newest_of_each(records)
+    if kind in ("csv", "kvn") and not data.endswith((b"\n", b"\r")):
+        notes += ("the last line has no line end: if the file was cut there, its last value is short",)
     return Reading(kind, element_sets, tuple(problems), notes)
+
+
+def parse_records(
+    data: bytes, called: str = "the data"
+) -> tuple[str, list[tuple[int, ElementSet]], list[Problem]]:
+    """Read every record, duplicates included.
+
+    Parameters
+    ----------
+    data : bytes
+    called : str
+        What to call it in a sentence.
+
+    Returns
+    -------
+    format : str
+    records : list of (int, ElementSet)
+        With the number of the line where each begins.
+    problems : list of Problem
+
+    Raises
+    ------
+    GpError
+        If it is empty or holds something else.
+    """
+    text = _decode(data, called)
+    kind = _recognise(text, called)
+    if kind == "json":
+        return kind, *read_json(text)
+    if kind == "xml":
+        return kind, *read_xml(text)
+    read = {"tle": read_tle_lines, "csv": read_csv, "kvn": read_kvn}[kind]
+    return kind, *read(split_lines(text))
 
 
 def split_lines(text: str) -> list[str]:
@@ -105,6 +140,8 @@ def newest_of_each(
 ) -> tuple[tuple[ElementSet, ...], tuple[str, ...]]:
     """Keep the newest epoch of each object (of equal epochs the last), and say what was left out.
 
+    Records without a catalogue number (0) are objects of their own.
+
     Parameters
     ----------
     records : list of (int, ElementSet)
@@ -118,8 +155,12 @@ def newest_of_each(
     """
     newest: dict[int, tuple[int, ElementSet]] = {}
     lines: dict[int, list[int]] = {}
+    unnumbered = 0
     for line, record in records:
         number = record.catalog_number
+        if number == 0:
+            unnumbered -= 1
+            number = unnumbered
         lines.setdefault(number, []).append(line)
         if number not in newest or record.epoch_us >= newest[number][1].epoch_us:
             newest[number] = (line, record)
@@ -167,9 +208,19 @@ def _decode(data: bytes, called: str) -> str:
 
 def _recognise(text: str, called: str) -> str:
     """Tell the format from the content."""
-    if re.match(r"\s*<", text):
+    begin = text.lstrip()[:4096]
+    if begin.startswith("<"):
+        if re.search(r"<(?:\w{1,40}:)?(?:omm|ndm)\b", text):
+            return "xml"
         raise GpError(f"{called} is a web page and holds no element sets: look at what the server says there")
-    if any(line_kind(line.strip()) for line in split_lines(text)):
+    if begin.startswith(("[", "{")) and re.search('"(?:EPOCH|MEAN_MOTION|NORAD_CAT_ID)"', text):
+        return "json"
+    columns = {cell.strip('" \t') for cell in split_lines(begin)[0].split(",")}
+    if len(columns) > 1 and columns & {"EPOCH", "MEAN_MOTION", "NORAD_CAT_ID"}:
+        return "csv"
+    if re.search(r"(?m)^[ \t]*(?:CCSDS_OMM_VERS|EPOCH|MEAN_MOTION)[ \t]*=", text):
+        return "kvn"
+    if any(line_kind(line) for line in split_lines(text)):
         return "tle"
     words = " ".join(text.split())
     words = "".join(c if c.isprintable() else "?" for c in words)

@@ -9,10 +9,18 @@ import datetime as dt
 import re
 from collections.abc import Sequence
 
-from .element_set import BadField, ElementSet, Problem, check_elements
+from .element_set import (
+    BadField,
+    ElementSet,
+    Problem,
+    check_elements,
+    check_ephemeris_type,
+    check_name,
+    describe_character,
+    quote,
+)
 
 MAX_TLE_CATALOG_NUMBER = 339_999
-_MAX_NAME = 80
 
 # Alpha-5: a letter for the first two digits, A = 10 to Z = 33, without I and O.
 _ALPHA5 = "ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -98,7 +106,7 @@ def decode_catalog_number(field: str) -> int:
     (25544, 100000, 339999)
     """
     if len(field) != 5 or not re.fullmatch(_CATALOG, field):
-        raise BadField("catalogue number", f"{_quote(field)} stands where {_LINE_1[0][4]} must stand")
+        raise BadField("catalogue number", f"{quote(field)} stands where {_LINE_1[0][4]} must stand")
     if field[0] in _ALPHA5:
         return (10 + _ALPHA5.index(field[0])) * 10_000 + int(field[1:])
     return int(field)
@@ -120,7 +128,7 @@ def encode_catalog_number(number: int) -> str:
     if not 0 <= number <= MAX_TLE_CATALOG_NUMBER:
         raise BadField(
             "catalogue number",
-            f"a TLE holds 0 to {MAX_TLE_CATALOG_NUMBER} and not {number}: write the record as OMM",
+            f"a TLE holds 0 to {MAX_TLE_CATALOG_NUMBER} and not {number}: write it as OMM",
         )
     if number < 100_000:
         return f"{number:05d}"
@@ -165,8 +173,10 @@ def parse_tle(name: str, line1: str, line2: str) -> ElementSet:
             "catalogue number",
             f"line 1 is of {field.strip()} and line 2 of {two[0].strip()}: they belong to different objects",
         )
+    ephemeris_type = int(kind.strip() or 0)
     try:
         epoch_us = _epoch_us(year, day)
+        check_ephemeris_type(ephemeris_type)
     except BadField as bad:
         raise BadLine(1, bad.field, bad.reason) from None
     mean_motion, eccentricity, inclination = float(two[6]), float(f"0.{two[3]}"), float(two[1])
@@ -176,9 +186,7 @@ def parse_tle(name: str, line1: str, line2: str) -> ElementSet:
             mean_motion,
             eccentricity,
             inclination,
-            right_ascension_of_node=node,
-            argument_of_perigee=perigee,
-            mean_anomaly=anomaly,
+            **{"right ascension of node": node, "argument of perigee": perigee, "mean anomaly": anomaly},
         )
     except BadField as bad:
         raise BadLine(2, bad.field, bad.reason) from None
@@ -197,7 +205,7 @@ def parse_tle(name: str, line1: str, line2: str) -> ElementSet:
         mean_motion_dot_rev_per_day2=float(dot),
         mean_motion_ddot_rev_per_day3=_decimal_exponent(ddot),
         classification_type="U" if classification == " " else classification,
-        ephemeris_type=int(kind.strip() or 0),
+        ephemeris_type=ephemeris_type,
         element_set_no=int(set_number.strip() or 0),
         rev_at_epoch=int(two[7].strip() or 0),
         line1=line1,
@@ -284,56 +292,13 @@ def _missing_line_2(first: tuple[int, str]) -> Problem:
 
 def _not_a_record(name: tuple[int, str]) -> Problem:
     number, text = name
-    return Problem(number, "record", f"{_quote(text)} is followed by no line 1 and line 2")
+    return Problem(number, "record", f"{quote(text)} is followed by no line 1 and line 2")
 
 
 def _clean_name(name: tuple[int, str] | None) -> str:
     if name is None:
         return ""
     return check_name(name[1].removeprefix("0 ").strip())
-
-
-def check_name(name: str) -> str:
-    """Give back a name that can be printed anywhere.
-
-    Raises
-    ------
-    BadField
-        For more than 80 characters, control characters, no-break spaces and bytes that are no text.
-    """
-    if len(name) > _MAX_NAME:
-        raise BadField("name", f"{_quote(name)} has {len(name)} characters, at most {_MAX_NAME} are allowed")
-    if not name.isprintable():
-        bad = next(c for c in name if not c.isprintable())
-        raise BadField("name", f"{_quote(name)} holds {describe_character(bad)}, which is not printable text")
-    return name
-
-
-def describe_character(character: str) -> str:
-    r"""Name a character that cannot be shown as itself.
-
-    Examples
-    --------
-    >>> describe_character("\xa0"), describe_character("\udcff")
-    ('a no-break space (U+00A0)', 'a byte 0xFF that is not UTF-8')
-    """
-    code = ord(character)
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"a byte 0x{code - 0xDC00:02X} that is not UTF-8"
-    if code == 0xA0:
-        return "a no-break space (U+00A0)"
-    if code == 9:
-        return "a tab"
-    if code < 32 or code == 127:
-        return f"a control character (0x{code:02X})"
-    shown = f"'{character}' " if character.isprintable() else ""
-    return f"the character {shown}(U+{code:04X})"
-
-
-def _quote(text: str) -> str:
-    """Quote what was found, short and printable."""
-    shown = text if len(text) <= 40 else text[:37] + "..."
-    return "'" + "".join(c if c.isprintable() else "?" for c in shown) + "'"
 
 
 def _match(number: int, pattern: re.Pattern[str], fields: tuple[_Field, ...], line: str) -> tuple[str, ...]:
@@ -371,7 +336,7 @@ def _diagnose(number: int, fields: tuple[_Field, ...], line: str) -> BadLine:
         text = line[first - 1 : first - 1 + width]
         if not re.fullmatch(pattern, text):
             where = f"column {first}" if width == 1 else f"columns {first} to {first + width - 1}"
-            return BadLine(number, name, f"{_quote(text)} stands in {where}, where {allowed} must stand")
+            return BadLine(number, name, f"{quote(text)} stands in {where}, where {allowed} must stand")
         column = first + width
     return BadLine(
         number,

@@ -304,7 +304,7 @@ def test_what_is_no_catalogue_number_is_refused(field):
 
 @pytest.mark.parametrize("number", [-1, 340000, 799501621])
 def test_a_tle_cannot_hold_every_number(number):
-    with pytest.raises(BadField, match="write the record as OMM"):
+    with pytest.raises(BadField, match="write it as OMM"):
         encode_catalog_number(number)
 
 
