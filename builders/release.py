@@ -16,13 +16,12 @@ from .. import __version__
 from ..atomic import new_directory
 from ..digest import content_digest, file_sha256
 from ..errors import InputError
-from ..loader import open_release
+from ..loader import require_frozen_content
 from ..manifest import (
     CARD_NAME,
     MANIFEST_NAME,
     DataFile,
     Manifest,
-    ReleaseError,
     check_version,
 )
 from ..schema import CONFIGS
@@ -86,7 +85,9 @@ def build_release(recipe: Recipe, out: str | Path, notes: dict[str, Any] | None 
             if tables[config].num_rows
         ]
         traces = pa.concat_tables([tables["traces"] for tables in by_split.values()])
-        return write_manifest(folder, recipe, files, traces, notes or {})
+        manifest = write_manifest(folder, recipe, files, traces, notes or {})
+        require_frozen_content(manifest, "this build")
+        return manifest
 
 
 def write_table(
@@ -174,14 +175,9 @@ def require_replaceable(out: str | Path) -> None:
         raise InputError(f"{path} is not a folder: choose another place with --out")
     if not path.is_dir() or not any(path.iterdir()):
         return
-    try:
-        open_release(path)
-    except ReleaseError as error:
-        if (
-            not (path / MANIFEST_NAME).is_file()
-            or b'"orbittrace-release/' not in (path / MANIFEST_NAME).read_bytes()
-        ):
-            raise InputError(
-                f"{path} holds something that is not an OrbitTrace release, and is left as it is: "
-                "choose another place with --out, or remove it first"
-            ) from error
+    manifest = path / MANIFEST_NAME
+    if not manifest.is_file() or b'"format": "orbittrace-release/' not in manifest.read_bytes()[:200]:
+        raise InputError(
+            f"{path} holds something that is not an OrbitTrace release, and is left as it is: "
+            "choose another place with --out, or remove it first"
+        )

@@ -64,8 +64,8 @@ def orbit_class_of(elements: ElementSet) -> str:
     """Name the kind of orbit within its regime, from the elements alone.
 
     ``dawn-dusk`` and ``sun-synchronous`` (the node follows the Sun within 0.1 deg a day by J2; dawn-dusk
-    where it is within an hour of 6 or 18 h local time), ``geostationary`` (up to 1 deg), and else by
-    inclination ``equatorial`` (below 10 deg), ``low-inclination`` (35), ``inclined`` (75), ``polar`` (105),
+    where it is within an hour of 6 or 18 h local time), ``geostationary`` (up to 1 deg) and
+    ``inclined-geosynchronous``, and else by inclination ``equatorial`` (below 10 deg), ``low-inclination`` (35), ``inclined`` (75), ``polar`` (105),
     ``retrograde``.
 
     Parameters
@@ -78,8 +78,8 @@ def orbit_class_of(elements: ElementSet) -> str:
     """
     inclination_deg = elements.inclination_deg
     regime = regime_of(elements)
-    if regime == "geo" and inclination_deg <= 1:
-        return "geostationary"
+    if regime == "geo":
+        return "geostationary" if inclination_deg <= 1 else "inclined-geosynchronous"
     if (
         regime == "leo"
         and abs(_node_deg_per_day(elements) - SUN_DEG_PER_DAY) < SUN_SYNCHRONOUS_TOLERANCE_DEG_PER_DAY

@@ -1,19 +1,30 @@
 """Load traces: the bundled release, a release folder, or one on the Hugging Face Hub."""
 
 import difflib
+import json
 import logging
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from .digest import file_sha256
 from .errors import InputError
-from .manifest import Manifest, ReleaseError, VersionError, check_files, check_version, read_manifest
+from .manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    ReleaseError,
+    VersionError,
+    check_files,
+    check_version,
+    read_manifest,
+)
 from .trace import Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BUNDLED = Path(__file__).parent / "release"
+FROZEN = Path(__file__).with_name("frozen.json")
 SPLITS = ("dev", "test")
 REGIMES = ("leo", "meo", "geo", "heo", "other")
 
@@ -55,7 +66,8 @@ def load_traces(
     Returns
     -------
     list of Trace
-        In the release's order; a derived release names itself in ``Trace.release``.
+        First ``dev``, then ``test``, each in the release's order; a derived release names itself in
+        ``Trace.release``.
 
     Raises
     ------
@@ -68,9 +80,8 @@ def load_traces(
 
     Examples
     --------
-    >>> traces = load_traces()
-    >>> len(traces), traces[0].trace_id, len(load_traces(split="dev", regime="geo"))
-    (50, 'leo-25544', 2)
+    >>> len(load_traces()), [trace.trace_id for trace in load_traces(split="dev", regime="geo")]
+    (50, ['geo-31306', 'geo-27566'])
     """
     if split is not None and split not in SPLITS:
         raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
@@ -200,6 +211,12 @@ def _checked(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Manifest:
     """Check a release once, and again whenever a file's time or size has changed."""
     manifest = read_manifest(folder)
     check_files(folder, manifest)
+    require_frozen_content(manifest, str(folder))
+    stated = _frozen().get(manifest.version, {}).get("manifest_sha256")
+    if folder == BUNDLED and file_sha256(folder / MANIFEST_NAME) != stated:
+        raise ReleaseError(
+            f"the release inside this package ({folder}) was changed: install the package again"
+        )
     if manifest.kind == "derived":
         _log.warning(
             "%s is derived from the element sets %s: it is not the OrbitTrace benchmark",
@@ -207,6 +224,24 @@ def _checked(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> Manifest:
             manifest.snapshot.get("name"),
         )
     return manifest
+
+
+def require_frozen_content(manifest: Manifest, where: str) -> None:
+    """Raise a ReleaseError if a benchmark release does not hold the rows that its version was published with."""
+    frozen = _frozen()
+    if manifest.kind != "benchmark" or manifest.version not in frozen:
+        return
+    published = frozen[manifest.version]["content_digest"]
+    if manifest.content_digest != published:
+        raise ReleaseError(
+            f"{where} calls itself the OrbitTrace benchmark {manifest.version}, but its rows have the content digest "
+            f"{manifest.content_digest[:16]}..., published were {published[:16]}...: get the release again"
+        )
+
+
+def _frozen() -> dict[str, dict[str, str]]:
+    """Return the published digests of every data version."""
+    return json.loads(FROZEN.read_bytes())
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:

@@ -79,9 +79,9 @@ class Manifest:
         return [f for f in self.files if f.config == config and split in (None, f.split)]
 
     def to_json(self) -> bytes:
-        """Return the manifest as it is written: sorted keys, two spaces, a newline at the end."""
+        """Return the manifest as it is written: keys in their stated order, two spaces, a newline at the end."""
         content = {"format": FORMAT, "content_digest": self.content_digest, **asdict(self)}
-        return (json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+        return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def check_version(version: str) -> str:

@@ -16,3 +16,11 @@ def _options(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
 ) -> None:
     """Take the options that hold for every command (`run` has read --debug already)."""
+
+
+def wide_console():
+    """Return a console that cuts no column of a table, however narrow the terminal or the pipe is."""
+    from rich.console import Console
+
+    console = Console()
+    return Console(width=max(console.width, 140), highlight=False)

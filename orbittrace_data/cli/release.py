@@ -1,5 +1,6 @@
 """``orbittrace build``, ``verify`` and ``diff``: making releases, proving and comparing them."""
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -44,7 +45,7 @@ def build(
         everything=all_,
     )
     for remark in remarks:
-        print(f"note: {remark}", file=__import__("sys").stderr)
+        print(f"note: {remark}", file=sys.stderr)
     manifest = build_release(recipe, out)
     print(f"wrote {out}: {manifest.trace_count} traces, data version {manifest.label}")
     print(f"content sha256 {manifest.content_digest}")
@@ -73,11 +74,11 @@ def diff(
     b: Annotated[str, typer.Argument(help="The other one.")],
 ) -> None:
     """Compare two releases trace by trace: contacts that moved, gaps that appeared or went."""
-    from rich.console import Console
     from rich.table import Table
 
     from ..builders.diff import diff_releases
     from ..loader import load_traces
+    from .app import wide_console
 
     of_a = load_traces(source=None if a == "bundled" else a)
     of_b = load_traces(source=None if b == "bundled" else b)
@@ -114,7 +115,7 @@ def diff(
             str(one.gaps_b),
             *moved,
         )
-    console = Console(soft_wrap=True)
+    console = wide_console()
     console.print(table)
     if any(not one.same_dates for one in result.traces):
         console.print(

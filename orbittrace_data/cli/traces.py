@@ -21,10 +21,10 @@ def list_traces(
     version: VERSION = None,
 ) -> None:
     """Print a table of the traces."""
-    from rich.console import Console
     from rich.table import Table
 
     from ..loader import load_traces
+    from .app import wide_console
 
     traces = load_traces(split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type]
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -51,7 +51,7 @@ def list_traces(
             str(trace.gap_count) if trace.gap_count else "control",
             f"{trace.longest_gap_ms / 60_000:.1f} min",
         )
-    console = Console(soft_wrap=True)
+    console = wide_console()
     console.print(table)
     release = traces[0].release if traces else ""
     console.print(f"{len(traces)} traces, data version {release}", highlight=False)

@@ -1,0 +1,50 @@
+"""Regenerate what README states in figures: ``python -m orbittrace_data.builders.readme`` in a checkout."""
+
+import re
+from pathlib import Path
+
+from ..atomic import write_bytes
+from ..loader import load_table, load_trace
+from ..timeline import plot_timelines, save_figure
+from .card import traces_markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTRASTING = ("leo-25544", "leo-26958", "meo-38833", "geo-28912")
+
+
+def generated_blocks() -> dict[str, str]:
+    """Return the text of each generated block of README, by its name."""
+    import pyarrow as pa
+
+    tables = [
+        load_table("traces", split=split).append_column("split", pa.array([split] * count))
+        for split, count in (("dev", 10), ("test", 40))
+    ]
+    return {"traces": traces_markdown(pa.concat_tables(tables).sort_by([("regime", "descending")]))}
+
+
+def replace_blocks(text: str, blocks: dict[str, str]) -> str:
+    """Put generated blocks between their markers.
+
+    Examples
+    --------
+    >>> replace_blocks("<!-- generated: a -->" + chr(10) + "old<!-- end -->", {"a": "new"})[21:]
+    'new<!-- end -->'
+    """
+    for name, block in blocks.items():
+        pattern = re.compile(rf"(<!-- generated: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = pattern.sub(lambda found, block=block: found.group(1) + block + found.group(2), text)
+    return text
+
+
+def main() -> None:
+    """Rewrite README's blocks and pictures."""
+    readme = ROOT / "README.md"
+    write_bytes(readme, replace_blocks(readme.read_text(encoding="utf-8"), generated_blocks()).encode())
+    docs = ROOT / "docs"
+    docs.mkdir(exist_ok=True)
+    save_figure(plot_timelines([load_trace(i) for i in CONTRASTING]), docs / "four-traces.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+import subprocess
+import sys
+
+import pytest
+
+from orbittrace_data import load_traces
+from orbittrace_data.cli import run
+
+
+def test_help_names_every_command(capsys):
+    assert run(["--help"]) == 0
+    text = capsys.readouterr().out
+    for command in ("build", "verify", "export", "list", "show", "diff"):
+        assert command in text
+
+
+def test_list_prints_all_fifty(capsys):
+    assert run(["list"]) == 0
+    text = capsys.readouterr().out
+    for trace in load_traces():
+        assert trace.trace_id in text
+    assert "50 traces, data version 1.0.0" in text
+
+
+def test_show_draws_a_day(capsys):
+    assert run(["show", "leo-25544"]) == 0
+    text = capsys.readouterr().out
+    assert "ISS (ZARYA)" in text
+    assert len([line for line in text.splitlines() if " h |" in line]) == 6
+
+
+def test_show_writes_a_picture(tmp_path, capsys):
+    path = tmp_path / "iss.png"
+    assert run(["show", "leo-25544", "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_export_then_load_dataset_by_its_bare_name(tmp_path, monkeypatch, capsys):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.chdir(tmp_path)
+    assert run(["export"]) == 0
+    rows = datasets.load_dataset("orbittrace", split="test", cache_dir=str(tmp_path / "cache"))
+    assert rows["trace_id"] == [t.trace_id for t in load_traces(split="test")]
+    assert run(["export"]) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_verify_says_what_holds(capsys):
+    assert run(["verify"]) == 0
+    assert "rebuilt from snapshot 2024-09-22 without a difference" in capsys.readouterr().out
+
+
+def test_diff_of_a_release_with_itself_finds_nothing(capsys):
+    assert run(["diff", "bundled", "bundled"]) == 0
+    rows = [
+        line.split()
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith(("leo-", "meo-", "geo-"))
+    ]
+    assert len(rows) == 50
+    assert all(row[5:7] == ["0", "0"] and row[-2:] == ["0.000", "s"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["show", "leo-1"], "there is no trace 'leo-1'"),
+        (["show", "leo-25544", "--day", "14"], "has the days 0 to 13, got --day 14"),
+        (["show", "leo-25544", "--plot", "x.bmp"], "written as .png, .svg or .pdf"),
+        (["show", "leo-25544", "--plot", "no/such/x.png"], "does not exist: make it first"),
+        (["list", "--split", "train"], "split must be one of dev, test"),
+        (["list", "--source", "nowhere"], "neither a folder here nor a Hub dataset"),
+        (["build", "--days", "-1"], "days must be more than 0"),
+        (["build", "--days", "many"], "Invalid value for '--days'"),
+        (["build", "--start", "tomorrow"], "is no ISO 8601 time"),
+        (["build", "--start", "2024-09-23T00:00:00"], "has no time zone"),
+        (["build", "--snapshot", "nowhere"], "there is no snapshot nowhere"),
+        (["build", "--min-sunlight", "2"], "min_sunlight must lie in"),
+        (["frobnicate"], "No such command"),
+        (["show"], "Missing argument"),
+        (["verify", "--version", "3.0.0"], "holds data version 1.0.0, not 3.0.0"),
+        (["diff", "bundled", "nowhere"], "neither a folder here nor a Hub dataset"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(tmp_path, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_check_is_exit_1(tmp_path, capsys):
+    assert run(["verify", str(tmp_path)]) == 1
+    assert "is not an OrbitTrace release" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback():
+    command = [sys.executable, "-m", "orbittrace_data", "show", "leo-1", "--debug"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" in result.stderr
+
+
+def test_a_closed_pipe_is_quiet():
+    command = f"{sys.executable} -m orbittrace_data list | head -n 1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    assert result.stdout.startswith("trace")
