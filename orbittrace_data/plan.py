@@ -47,10 +47,13 @@ class Plan:
     step_ns, save_ns, restore_ns, margin_ns : int
         Duration of a step, of a save at a window's end and of a restore at its start, and the time
         left free before a gap [ns].
+    save_every : int
+        Saves come also after each step whose number (from 1) is a multiple of this; 0 for none.
     window_start_ns, window_stop_ns : ndarray of int64, shape (w,)
         [start, stop) of each window in which it trains [ns].
     first_step, step_count : ndarray of int64, shape (w,)
-        Steps [first_step, first_step + step_count) run in the window.
+        Steps [first_step, first_step + step_count) run in the window. Where the next window's first
+        step lies before their end, the steps from it on were lost and run again.
     gap_ns : ndarray of int64, shape (w,)
         Unavailable time since the window before in which it trained [ns]; for the first, since the
         trace's start.
@@ -71,6 +74,7 @@ class Plan:
     save_ns: int
     restore_ns: int
     margin_ns: int
+    save_every: int
     window_start_ns: NDArray[np.int64]
     window_stop_ns: NDArray[np.int64]
     first_step: NDArray[np.int64]
@@ -79,22 +83,36 @@ class Plan:
 
     @cached_property
     def train_start_ns(self) -> NDArray[np.int64]:
-        """When each window's first step starts [ns]: after the restore, which the first window spares."""
-        restore = np.full(len(self.window_start_ns), self.restore_ns, np.int64)
-        restore[0] = 0
-        return _read_only(self.window_start_ns + restore)
+        """When each window's first step starts [ns]: after the restore, where something was saved."""
+        return read_only(self.window_start_ns + np.where(self.first_step > 0, self.restore_ns, 0))
 
     @cached_property
     def train_stop_ns(self) -> NDArray[np.int64]:
-        """When each window's last step ends and its save begins [ns]."""
-        return _read_only(self.train_start_ns + self.step_count * self.step_ns)
+        """When each window's last step ends, and the save after it begins [ns]."""
+        last = self.first_step + self.step_count - 1
+        saves = self._saves_until(last) - self._saves_until(self.first_step)
+        return read_only(self.train_start_ns + self.step_count * self.step_ns + saves * self.save_ns)
+
+    @cached_property
+    def kept_count(self) -> NDArray[np.int64]:
+        """Steps of each window that a save kept."""
+        return read_only(np.diff(self.first_step, append=self.steps))
+
+    @cached_property
+    def lost_count(self) -> NDArray[np.int64]:
+        """Steps of each window that were lost and are run again; all 0 where the forecast held."""
+        return read_only(self.step_count - self.kept_count)
+
+    def _saves_until(self, step: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count the multiples of save_every that come before steps start."""
+        return step // self.save_every if self.save_every else np.zeros_like(step)
 
     @cached_property
     def delta(self) -> NDArray[np.int64]:
         """Length of the gap before each window in whole steps; 0 for the first, where no state ages."""
         delta = self.gap_ns // self.step_ns
         delta[0] = 0
-        return _read_only(delta)
+        return read_only(delta)
 
     @property
     def window_count(self) -> int:
@@ -112,7 +130,7 @@ class Plan:
         return int(self.wall_step(self.steps - 1)) + 1
 
     def window_of(self, step: ArrayLike) -> Any:
-        """Find the index of the window in which steps run.
+        """Find the index of the window in which steps run (and are kept, where they run twice).
 
         Parameters
         ----------
@@ -131,9 +149,9 @@ class Plan:
     def step_start_ns(self, step: ArrayLike) -> Any:
         """Convert steps to the wall-clock time at which they start [ns], shape as given."""
         window = self.window_of(step)
-        return _like(
-            step, self.train_start_ns[window] + (np.asarray(step) - self.first_step[window]) * self.step_ns
-        )
+        k, first = np.asarray(step), self.first_step[window]
+        saves = self._saves_until(k) - self._saves_until(first)
+        return _like(step, self.train_start_ns[window] + (k - first) * self.step_ns + saves * self.save_ns)
 
     def active_ns(self, step: ArrayLike) -> Any:
         """Convert steps to the active time at which they start [ns]: wall-clock time less the gaps."""
@@ -151,6 +169,7 @@ class Plan:
     def digest(self) -> str:
         """sha256 (hex) of everything that decides a run under this plan (not the trace's name)."""
         head = [self.steps, self.step_ns, self.save_ns, self.restore_ns, self.margin_ns, self.window_count]
+        head += [self.save_every] if self.save_every else []
         windows = (
             self.window_start_ns,
             self.window_stop_ns,
@@ -184,6 +203,8 @@ def plan_run(
     save_s: Seconds = 0,
     restore_s: Seconds = 0,
     margin_s: Seconds = 0,
+    save_every: int | None = None,
+    actual: Trace | None = None,
     repeat: bool = True,
 ) -> Plan:
     """Lay a run of training steps into a trace's windows, as early as possible.
@@ -192,6 +213,11 @@ def plan_run(
     time. A step starts only if it and the save can end before the gap, less the margin. A window too
     short for one step is passed over: it neither restores nor saves. The end of the span is no gap.
 
+    With ``actual``, the trace is a forecast: the run follows it, trains only in its windows and saves
+    before its gaps, but the power goes when it goes in ``actual``. A gap that comes early interrupts a
+    step or a save and loses the work since the last whole save; one that comes late wastes the time until
+    it does; an outage is a gap that the forecast does not hold. Lost steps run again.
+
     Parameters
     ----------
     trace : Trace
@@ -199,6 +225,10 @@ def plan_run(
         Training steps in all.
     step_s, save_s, restore_s, margin_s : int, float, Fraction or Decimal
         Durations [s], each rounded once to whole nanoseconds (half to even).
+    save_every : int, optional
+        Save also after each step whose number (from 1) is a multiple of this, against surprises.
+    actual : Trace, optional
+        What happened, of the same length as the forecast; by default what the forecast says.
     repeat : bool
         Whether a trace that is too short starts over at its end.
 
@@ -230,15 +260,21 @@ def plan_run(
     if step_ns == 0:
         raise PlanError(f"step_s must be at least a nanosecond, got {step_s!r}")
     cost = (step_ns, save_ns, restore_ns, margin_ns)
+    if save_every is not None and (isinstance(save_every, bool) or operator.index(save_every) < 1):
+        raise PlanError(f"save_every must be a whole number of steps of at least 1, got {save_every!r}")
+    if actual is not None or save_every is not None:
+        from .replay import replay
 
-    start_ns, stop_ns, open_ended = _windows(trace, 1)
+        return replay(trace, actual or trace, steps, cost, save_every or 0, repeat)
+
+    start_ns, stop_ns, open_ended = tiled_windows(trace, 1)
     if repeat:
-        start_ns, stop_ns, open_ended = _windows(trace, _repeats_needed(trace, steps, cost))
+        start_ns, stop_ns, open_ended = tiled_windows(trace, _repeats_needed(trace, steps, cost))
         if open_ended and not trace.is_control:  # cut where the tiling ends, not where a gap begins
             start_ns, stop_ns, open_ended = start_ns[:-1], stop_ns[:-1], False
     capacity = _capacity(start_ns, stop_ns, open_ended, cost)
     if capacity.sum() < steps:
-        raise _never_finishes(trace, steps, capacity, cost, repeat)
+        raise never_finishes(trace, steps, int(capacity.sum()), cost, repeat)
 
     trains = np.flatnonzero(capacity)
     trains = trains[: int(np.searchsorted(np.cumsum(capacity[trains]), steps)) + 1]
@@ -249,15 +285,16 @@ def plan_run(
         trace.trace_id,
         steps,
         *cost,
-        _read_only(start_ns[trains]),
-        _read_only(stop_ns[trains]),
-        _read_only(first_step),
-        _read_only(step_count),
-        _read_only(np.diff(gone_ns[trains], prepend=0)),
+        0,
+        read_only(start_ns[trains]),
+        read_only(stop_ns[trains]),
+        read_only(first_step),
+        read_only(step_count),
+        read_only(np.diff(gone_ns[trains], prepend=0)),
     )
 
 
-def _windows(trace: Trace, repeats: int) -> tuple[NDArray[np.int64], NDArray[np.int64], bool]:
+def tiled_windows(trace: Trace, repeats: int) -> tuple[NDArray[np.int64], NDArray[np.int64], bool]:
     """Return windows of the trace in a row [ns], and whether the last is open: it ends without a gap."""
     if repeats * trace.span_ms > MAX_NS // NS_PER_MS:
         years = repeats * trace.span_ms / 1000 / 86400 / 365.25
@@ -292,13 +329,18 @@ def _capacity(
     return capacity
 
 
+def control_repeats(trace: Trace, run_ns: int) -> int:
+    """Return how often a trace without gaps must be repeated to hold a run."""
+    return max(1, -(-run_ns // (trace.span_ms * NS_PER_MS)))
+
+
 def _repeats_needed(trace: Trace, steps: int, cost: tuple[int, int, int, int]) -> int:
     """Bound how often the trace must be repeated to hold the run."""
     step_ns, save_ns, restore_ns, margin_ns = cost
     if trace.is_control:
-        return max(1, -(-(steps * step_ns + save_ns) // (trace.span_ms * NS_PER_MS)))
+        return control_repeats(trace, steps * step_ns + save_ns)
     # From its second round on, a trace repeats exactly; what starts in that round is whole in three.
-    start_ns, stop_ns, _ = _windows(trace, 3)
+    start_ns, stop_ns, _ = tiled_windows(trace, 3)
     span_ns = trace.span_ms * NS_PER_MS
     second = (start_ns >= span_ns) & (start_ns < 2 * span_ns)
     room = (stop_ns - start_ns)[second].astype(object) - (save_ns + margin_ns + restore_ns)
@@ -306,11 +348,11 @@ def _repeats_needed(trace: Trace, steps: int, cost: tuple[int, int, int, int]) -
     return 3 if a_round == 0 else steps // a_round + 3
 
 
-def _never_finishes(
-    trace: Trace, steps: int, capacity: NDArray[np.int64], cost: tuple[int, int, int, int], repeat: bool
+def never_finishes(
+    trace: Trace, steps: int, holds: int, cost: tuple[int, int, int, int], repeat: bool
 ) -> PlanError:
+    """Make the error of a run that cannot end; ``holds`` steps fit into the trace."""
     step_s, save_s, restore_s, margin_s = (f"{ns / NS_PER_S:.6g} s" for ns in cost)
-    holds = int(capacity.sum())
     longest_s = int((trace.windows[:, 1] - trace.windows[:, 0]).max(initial=0)) / 1000
     needs = f"step {step_s}, save {save_s}, restore {restore_s}, margin {margin_s}"
     if repeat or holds == 0:
@@ -348,7 +390,8 @@ def _whole_steps(steps: Any) -> int:
     return count
 
 
-def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return an int64 array that cannot be changed."""
     array = np.ascontiguousarray(array, np.int64)
     array.setflags(write=False)
     return array
