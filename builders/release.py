@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from .. import __version__
 from ..atomic import new_directory
-from ..digest import content_digest, file_sha256
+from ..digest import content_digest
 from ..errors import InputError
 from ..loader import require_frozen_content
 from ..manifest import (
@@ -23,6 +23,7 @@ from ..manifest import (
     DataFile,
     Manifest,
     check_version,
+    file_sha256,
 )
 from ..schema import CONFIGS
 from .card import render_card

@@ -63,12 +63,6 @@ def content_digest(table: pa.Table) -> str:
     return overall.hexdigest()
 
 
-def file_sha256(path) -> str:
-    """Return a file's sha256, hexadecimal."""
-    with open(path, "rb") as file:  # noqa: PTH123 - accepts every kind of path
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _type_name(field: pa.Field) -> str:
     kind = field.type
     if pa.types.is_list(kind):

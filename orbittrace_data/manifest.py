@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from .digest import file_sha256
 from .errors import FailedError, InputError
 
 FORMAT = "orbittrace-release/1"
@@ -173,6 +172,12 @@ def read_manifest(folder: str | Path) -> Manifest:
             "get the release again"
         )
     return parse_manifest(content, str(path))
+
+
+def file_sha256(path: str | Path) -> str:
+    """Return a file's sha256, hexadecimal."""
+    with open(path, "rb") as file:  # noqa: PTH123 - accepts every kind of path
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_files(folder: str | Path, manifest: Manifest) -> None:
