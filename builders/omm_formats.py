@@ -101,15 +101,17 @@ def _json_objects(text: str) -> Iterator[tuple[int, object]]:
         position = _next_token(text, position + 1)
     while position < len(text) and not (in_array and text[position] == "]"):
         line, counted = line + text.count("\n", counted, position), position
+        record = text[position : position + _MAX_JSON_RECORD]
         try:
-            value, position = decoder.raw_decode(text, position)
+            value, length = decoder.raw_decode(record)
             yield line, value
+            position += length
         except RecursionError:
             yield line, BadField("record", "it is nested too deep to be a record")
             return
         except json.JSONDecodeError as error:
             yield line, BadField("record", f"it is no JSON ({error.msg}) or was cut")
-            following = _JSON_OBJECT.search(text, max(error.pos, position + 1))
+            following = _JSON_OBJECT.search(text, position + max(error.pos, 1))
             if following is None:
                 return
             position = following.start()
@@ -130,6 +132,8 @@ def _json_objects(text: str) -> Iterator[tuple[int, object]]:
         yield line, BadField("end", "more text follows the JSON value")
 
 
+# Published records have some 2,000 characters. (An error counts the lines of all that it was given.)
+_MAX_JSON_RECORD = 16_384
 _JSON_BLANKS = re.compile(r"[ \t\r\n]*")
 _JSON_OBJECT = re.compile(r"\{\s*\"")
 
@@ -235,20 +239,24 @@ def read_xml(text: str) -> Records:
     return records, sorted(problems, key=lambda problem: problem.line)
 
 
+_XML_BEGIN = re.compile(rb"<(?:\w{1,40}:)?omm\b")
+_XML_END = re.compile(rb"</(?:\w{1,40}:)?omm\s*>")
+
+
 def _xml_one_by_one(content: bytes) -> tuple[list[_Message], list[Problem]]:
     """Read each message of a damaged document by itself, so that only the damaged ones are lost."""
     messages: list[_Message] = []
     lost: list[Problem] = []
     position, lines = 0, 0
-    for close in re.finditer(rb"</(?:\w{1,40}:)?omm\s*>", content):
-        begin = re.compile(rb"<(?:\w{1,40}:)?omm\b").search(content, position, close.start())
+    for close in _XML_END.finditer(content):
+        begin = _XML_BEGIN.search(content, position, close.start())
         if begin is not None:
-            lines += content.count(b"\n", position, begin.start())
-            whole, bad = _xml_messages(content[begin.start() : close.end()], lines)
+            lines_before = lines + content.count(b"\n", position, begin.start())
+            whole, bad = _xml_messages(content[begin.start() : close.end()], lines_before)
             messages += whole
             lost += [bad] if bad else []
-            lines += content.count(b"\n", begin.start(), close.end())
-            position = close.end()
+        lines += content.count(b"\n", position, close.end())
+        position = close.end()
     return messages, lost
 
 
