@@ -1,0 +1,94 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from orbittrace_data import load_trace
+from orbittrace_data.builders.satellite_trace import (
+    PropagationError,
+    next_day_ms,
+    orbit_class_of,
+    regime_of,
+    span_of_days,
+    trace_from_elements,
+    unix_ms,
+)
+from orbittrace_data.builders.snapshot import read_snapshot
+from orbittrace_data.errors import InputError
+
+ELEMENTS = {e.catalog_number: e for e in read_snapshot("2024-09-22").element_sets}
+
+
+@pytest.mark.parametrize(
+    ("catalog_number", "regime", "orbit_class"),
+    [
+        (25544, "leo", "inclined"),
+        (20580, "leo", "low-inclination"),
+        (49954, "leo", "equatorial"),
+        (39472, "leo", "retrograde"),
+        (41917, "leo", "polar"),
+        (36508, "leo", "polar"),  # CryoSat-2 at 92 deg is polar, not sun-synchronous
+        (49260, "leo", "sun-synchronous"),
+        (39634, "leo", "dawn-dusk"),
+        (39189, "meo", "equatorial"),
+        (48859, "meo", "inclined"),
+        (41866, "geo", "geostationary"),
+        (42965, "geo", "inclined-geosynchronous"),
+    ],
+)
+def test_known_satellites_have_their_known_orbits(catalog_number, regime, orbit_class):
+    elements = ELEMENTS[catalog_number]
+    assert (regime_of(elements), orbit_class_of(elements)) == (regime, orbit_class)
+
+
+def test_other_orbits_are_neither_of_the_three():
+    gps = ELEMENTS[48859]
+    assert regime_of(replace(gps, eccentricity=0.7)) == "heo"  # Molniya
+    assert regime_of(replace(ELEMENTS[25544], mean_motion_rev_per_day=9.0, eccentricity=0.2)) == "other"
+
+
+def test_published_figures_of_the_iss():
+    """NASA gives 92.9 minutes and about 420 km for it in 2024."""
+    orbit = load_trace("leo-25544").orbit
+    assert orbit is not None
+    assert orbit.period_s / 60 == pytest.approx(92.9, abs=0.1)
+    assert 400 < orbit.perigee_km < orbit.apogee_km < 430
+    assert orbit.object_id == "1998-067A"
+    assert orbit.epoch == datetime(2024, 9, 22, 9, 33, 6, 129_000, UTC)
+
+
+def test_one_satellite_alone_gives_the_trace_of_the_release():
+    released = load_trace("leo-25544")
+    alone = trace_from_elements(ELEMENTS[25544], released.start, days=14)
+    assert alone == released
+
+
+def test_the_default_start_is_the_day_after_the_epoch():
+    trace = trace_from_elements(ELEMENTS[25544], days=0.5)
+    assert trace.start == datetime(2024, 9, 23, tzinfo=UTC)
+    assert trace.span_ms == 43_200_000
+
+
+def test_the_next_day_of_midnight_is_itself():
+    day_us = 86_400_000_000
+    assert next_day_ms(5 * day_us) == 5 * 86_400_000
+    assert next_day_ms(5 * day_us + 1) == 6 * 86_400_000
+
+
+def test_a_satellite_that_decays_says_when_and_what_to_do():
+    falling = replace(ELEMENTS[47506], bstar_per_earth_radius=0.9)
+    with pytest.raises(
+        PropagationError, match=r"satellite 47506 \(ICEYE-X9\) is known for .* of 14 days only"
+    ):
+        trace_from_elements(falling, days=14)
+
+
+@pytest.mark.parametrize("days", [0, -1, float("inf"), 400])
+def test_a_span_that_cannot_be_is_refused(days):
+    with pytest.raises(InputError, match="days must be more than 0 and at most 366"):
+        span_of_days(days)
+
+
+def test_an_instant_needs_a_zone():
+    with pytest.raises(InputError, match="has no time zone"):
+        unix_ms(datetime(2024, 9, 23))
