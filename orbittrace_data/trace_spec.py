@@ -3,9 +3,13 @@
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import InputError
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from .energy import ChargeProfile
 
 _UNITS_S = {
     "ms": Fraction(1, 1000),
@@ -26,7 +30,7 @@ class TraceSpecError(InputError):
     """A text that names no trace."""
 
 
-def resolve_trace(spec: str) -> Trace:
+def resolve_trace(spec: str, *, source: str | Path | None = None, version: str | None = None) -> Trace:
     """Find or make the trace that a short text names.
 
     ==========================================  ====================================================
@@ -43,6 +47,8 @@ def resolve_trace(spec: str) -> Trace:
     Parameters
     ----------
     spec : str
+    source, version
+        Of the release that an id is looked up in, as `load_trace` takes them.
 
     Returns
     -------
@@ -73,20 +79,24 @@ def resolve_trace(spec: str) -> Trace:
         raise TraceSpecError(f"{spec!r} names no trace: give {FORMS}")
     satellite, at, power = spec.partition("@")
     if at:
-        return energy_trace_of(satellite, power)[0]
+        return energy_trace_of(satellite, power, source=source, version=version)[0]
     from .loader import load_trace
 
-    return load_trace(satellite)
+    return load_trace(satellite, source=source, version=version)
 
 
-def energy_trace_of(trace_id: str, power: str | Path):
-    """Return (energy trace, `ChargeProfile`) of a released trace under a power system.
+def energy_trace_of(
+    trace_id: str, power: str | Path, *, source: str | Path | None = None, version: str | None = None
+) -> "tuple[Trace, ChargeProfile]":
+    """Return the energy trace of a released trace under a power system.
 
     Parameters
     ----------
     trace_id : str
     power : str or Path
         As `PowerModel.read` takes it.
+    source, version
+        As `load_trace` takes them.
 
     Returns
     -------
@@ -96,7 +106,9 @@ def energy_trace_of(trace_id: str, power: str | Path):
     from .loader import load_table, load_trace
     from .power_model import PowerModel
 
-    return energy_trace(load_trace(trace_id), load_table("shadows"), PowerModel.read(power))
+    model = PowerModel.read(power)
+    trace = load_trace(trace_id, source=source, version=version)
+    return energy_trace(trace, load_table("shadows", source=source, version=version), model)
 
 
 def _two_durations(text: str, spec: str) -> tuple[Fraction, Fraction]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from orbittrace_data import load_table, load_trace
 from orbittrace_data.energy import PPM, energy_trace
 from orbittrace_data.power_model import PowerModel, PowerModelError, shipped_spacecraft
 from orbittrace_data.sunlight import ShadowTableError, floor_sum, line, sunlight
@@ -361,3 +362,13 @@ def test_thresholds_that_are_met_exactly_count_as_met():
     for dawn, gaps in ((31_600, []), (41_600, [[31_600, 48_800]])):
         night = table([("earth", depth, 10_000, dawn, 1.0) for depth in ("penumbra", "half", "umbra")])
         assert energy_trace(Trace("x", 60_000, []), night, model)[0].gaps.tolist() == gaps
+
+
+@pytest.mark.parametrize("trace_id", ["leo-25544", "leo-26958", "geo-42740", "meo-43001", "meo-40730"])
+def test_released_shadows_without_a_battery_give_the_released_trace(trace_id):
+    bare = PowerModel(panel_w=100, battery_wh=0, load_w=50, idle_w=0)
+    trace = load_trace(trace_id)
+    energy, profile = energy_trace(trace, load_table("shadows"), bare)
+    assert np.array_equal(energy.gaps, trace.gaps)
+    assert energy.start == trace.start
+    assert not profile.soc.any()

@@ -1,6 +1,9 @@
 import pytest
 
+from orbittrace_data import load_table, load_trace
+from orbittrace_data.energy import energy_trace
 from orbittrace_data.errors import InputError
+from orbittrace_data.power_model import PowerModel
 from orbittrace_data.schedules import duty_cycle_trace, periodic_pause_trace, power_cap_trace
 from orbittrace_data.trace import Trace
 from orbittrace_data.trace_spec import TraceSpecError, resolve_trace
@@ -47,3 +50,16 @@ def test_other_texts_are_refused_with_what_is_allowed(spec, message):
 def test_errors_of_what_is_named_come_through():
     with pytest.raises(InputError, match="whole milliseconds"):
         resolve_trace("duty:0s/5s")
+
+
+def test_released_traces_and_their_energy_traces(tmp_path):
+    assert resolve_trace("leo-26958") == load_trace("leo-26958")
+    power = tmp_path / "mine.toml"
+    power.write_text("[power]\npanel_w = 20\nbattery_wh = 10\nload_w = 15\nidle_w = 2\n")
+    energy = resolve_trace(f"leo-26958@{power}")
+    assert energy == energy_trace(load_trace("leo-26958"), load_table("shadows"), PowerModel.read(power))[0]
+    assert energy.trace_id == "leo-26958@mine"
+    with pytest.raises(InputError, match="did you mean"):
+        resolve_trace("leo-2554")
+    with pytest.raises(InputError, match="cubesat-6u"):
+        resolve_trace("leo-26958@absent.toml")

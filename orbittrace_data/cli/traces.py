@@ -59,9 +59,16 @@ def list_traces(
 
 @app.command()
 def show(
-    trace_id: Annotated[str, typer.Argument(help="For example leo-25544.")],
+    trace_id: Annotated[
+        str,
+        typer.Argument(help="leo-25544, duty:60m/35m, pause:10s/2s, cap:ZONE,HOURS,DATE,DAYSd, or a file."),
+    ],
     plot: Annotated[
         Path | None, typer.Option(help="Write the timeline of the whole span to this PNG, SVG or PDF.")
+    ] = None,
+    power: Annotated[
+        str | None,
+        typer.Option(help="Show its energy trace under this power system: a TOML file, or cubesat-6u, ..."),
     ] = None,
     day: Annotated[int, typer.Option(help="Which day to draw in the terminal, from 0.")] = 0,
     source: SOURCE = None,
@@ -69,23 +76,50 @@ def show(
 ) -> None:
     """Print a trace's facts, and a day of it drawn in the terminal."""
     from ..errors import InputError
-    from ..loader import load_trace
     from ..timeline import DAY_MS, plot_timeline, save_figure, terminal_day
+    from ..trace_spec import energy_trace_of, resolve_trace
 
-    trace = load_trace(trace_id, source=source, version=version)
+    trace = resolve_trace(trace_id, source=source, version=version)
+    more = []
+    if power is not None:
+        sunlit = trace
+        trace, profile = energy_trace_of(trace_id, power, source=source, version=version)
+        more = energy_facts(sunlit, profile)
     if not 0 <= day * DAY_MS < trace.span_ms:
         raise InputError(
             f"trace {trace_id} has the days 0 to {-(-trace.span_ms // DAY_MS) - 1}, got --day {day}"
         )
     if plot is not None:
-        save_figure(plot_timeline(trace), plot)
+        if power is not None:
+            from ..charge_plot import plot_charge
+            from ..power_model import PowerModel
+
+            save_figure(plot_charge(trace, profile, PowerModel.read(power), sunlit), plot)
+        else:
+            save_figure(plot_timeline(trace), plot)
         print(f"wrote {plot}")
         return
-    for name, value in facts(trace):
+    for name, value in facts(trace) + more:
         print(f"{name:<14} {value}")
     print(f"\nday {day}, full blocks are windows, blanks are gaps:")
     for line in terminal_day(trace, day * DAY_MS):
         print(line)
+
+
+def energy_facts(sunlit, profile) -> list[tuple[str, str]]:
+    """Return what an energy trace has beside a sunlight trace, as pairs of texts."""
+    from ..energy import FJ_PER_WH
+
+    share = 100 / profile.harvested_fj if profile.harvested_fj else 0
+    return [
+        ("in sunlight", f"duty cycle {sunlit.duty_cycle:.6f}, {sunlit.gap_count} gaps"),
+        ("charge", f"{profile.soc.min():.3f} to {profile.soc.max():.3f}"),
+        (
+            "energy",
+            f"{profile.harvested_fj / FJ_PER_WH:,.1f} Wh from the panel: {profile.load_fj * share:.1f}% drawn while it "
+            f"runs, {profile.idle_fj * share:.1f}% while it does not, {profile.unstored_fj * share:.1f}% not stored",
+        ),
+    ]
 
 
 def facts(trace) -> list[tuple[str, str]]:
