@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from .cost import PlanCost
 
 Seconds = int | float | Fraction | Decimal
 
@@ -164,6 +167,12 @@ class Plan:
         This is the index of a learning-rate schedule that runs on through gaps.
         """
         return _like(step, (self.step_start_ns(step) - self.train_start_ns[0]) // self.step_ns)
+
+    def cost(self) -> "PlanCost":
+        """Divide the wall-clock time of the run; see `orbittrace_data.cost.PlanCost`."""
+        from .cost import plan_cost
+
+        return plan_cost(self)
 
     @cached_property
     def digest(self) -> str:
