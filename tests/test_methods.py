@@ -1,7 +1,9 @@
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+
 from orbittrace_data.trainers.methods import (
     AAT,
     METHODS,
@@ -82,7 +84,7 @@ def test_the_schedule_warms_up_peaks_and_falls_to_its_final_share():
     values = [warmup_cosine(k, 100, 10, 0.1) for k in range(120)]
     assert values[:10] == [(k + 1) / 10 for k in range(10)]
     assert max(values) == 1.0
-    assert all(a >= b for a, b in zip(values[10:], values[11:], strict=False))
+    assert all(a >= b for a, b in pairwise(values[10:]))
     assert values[55] == pytest.approx(0.55)
     assert set(values[100:]) == {0.1}
     assert warmup_cosine(0, 1, 0, 0.5) == 1.0

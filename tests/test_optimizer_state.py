@@ -2,6 +2,7 @@ import copy
 
 import pytest
 import torch
+
 from orbittrace_data.trainers.optimizer_state import (
     OptimizerStateError,
     decay_moments,

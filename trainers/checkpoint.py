@@ -254,7 +254,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
 def _bytes_view(tensor: torch.Tensor) -> memoryview:
     """Return a tensor's bytes, copied only where they lie scattered or on a GPU."""
     flat = tensor.detach().cpu().contiguous().view(-1)
-    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
 
 
 def _without_shared(model: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

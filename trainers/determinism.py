@@ -16,17 +16,14 @@ def pinned(threads: int) -> Iterator[None]:
     """Pin the CPU threads and choose deterministic algorithms, and put both back at the end."""
     before = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
-    filling = torch.utils.deterministic.fill_uninitialized_memory
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS asks for it, before its first use
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # a debugging aid that costs time
     try:
         yield
     finally:
         torch.set_num_threads(before)
         torch.use_deterministic_algorithms(deterministic)
-        torch.utils.deterministic.fill_uninitialized_memory = filling
 
 
 def seed_everything(seed: int) -> None:

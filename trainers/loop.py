@@ -157,15 +157,19 @@ def train(
                 )
                 clock.resume(state.clock)
         log = Log(folder if rank == 0 else None, log_rows)
+        data_seed = seed_for(order_seed, gaps, method)
         resumed_from, saved_at = step, step if path is not None else -1
         train_s = 0.0
 
         def save() -> None:
             nonlocal saved_at
-            began = time.monotonic()
             log.flush()
+            saved_at = step
+            if folder is None:
+                return
+            began_ns = time.monotonic_ns()
             generators = parallel.gather(checkpoint.rng_state())
-            if folder is not None and rank == 0:
+            if rank == 0:
                 rng = generators[0]
                 for other, values in enumerate(generators[1:], 1):
                     rng |= {f"rank{other}.{name}": value for name, value in values.items()}
@@ -174,7 +178,7 @@ def train(
                     "gap_step": gap_step,
                     "ramp": ramp,
                     "delta": delta,
-                    "lr": lrs(optimizer),
+                    "lr": [group["lr"] for group in optimizer.param_groups],
                 }
                 state = checkpoint.State(
                     step,
@@ -189,8 +193,7 @@ def train(
                 )
                 checkpoint.save(folder / "checkpoints", state, keep)
             parallel.barrier()
-            saved_at = step
-            clock.saved(time.monotonic_ns() - round(began * 1e9))
+            clock.saved(time.monotonic_ns() - began_ns)
 
         model.train()
         stopped = False
@@ -208,9 +211,8 @@ def train(
                     break
                 if step:
                     gaps, gap_step, delta = gaps + 1, step, gap.delta
-                    ramp = cross(
-                        gap, config, method, task, model, optimizer, seed_for(order_seed, gaps, method)
-                    )
+                    data_seed = seed_for(order_seed, gaps, method)
+                    ramp = cross(gap, config, model, optimizer, data_seed)
 
             # One step: learning rate, gradients, update.
             began = time.monotonic()
@@ -221,19 +223,20 @@ def train(
             factor *= reentry(step - gap_step, ramp)
             for group, peak in zip(optimizer.param_groups, peaks, strict=True):
                 group["lr"] = peak * factor
-            data_seed = seed_for(order_seed, gaps, method)
-            loss_sum = torch.zeros((), device=device)
+            losses = []
             for micro in range(config.accumulate):
                 place = (step * config.accumulate + micro) * world + rank
                 batch = to_device(task.batch(data_seed, place), device)
                 with amp:
                     loss = task.loss(model, batch) / config.accumulate
                 (loss if scaler is None else scaler.scale(loss)).backward()
-                loss_sum += loss.detach()
+                losses.append(loss.detach())
             if scaler is not None:
                 scaler.unscale_(optimizer)
             parameters = [p for p in model.parameters() if p.grad is not None]
-            parallel.average([loss_sum, *(p.grad for p in parameters)])
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            loss_sum = torch.stack(losses).sum()
+            parallel.average([loss_sum, *gradients])
             limit = math.inf if task.clip_norm is None else task.clip_norm
             norm = torch.nn.utils.clip_grad_norm_(parameters, limit)
             if gap is not None and step and config.regime.persists == "m":
@@ -265,9 +268,7 @@ def train(
             if on_step is not None:
                 on_step(step)
             stopped = parallel.any_process(should_stop())
-            if folder is not None and (
-                stopped or (save_every and step % save_every == 0 and step < plan.steps)
-            ):
+            if save_every and step % save_every == 0 and step < plan.steps:
                 save()
 
         # The end: keep the state, then measure.
@@ -296,8 +297,6 @@ def train(
 def cross(
     gap: Gap,
     config: Config,
-    method: Method,
-    task: Task,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     data_seed: int,
@@ -309,11 +308,12 @@ def cross(
     int
         Length of the learning rate's ramp [steps].
     """
+    method = config.resolved_method
     drop_state(optimizer, config.regime.persists)
     if method.reconstruct:
         decay_moments(optimizer, gap.delta)
     if method.recalibrate_batches:
-        recalibrate(model, task, data_seed, gap.step, method.recalibrate_batches)
+        recalibrate(model, config.resolved_task, data_seed, gap.step, method.recalibrate_batches)
     if method.after_gap is not None:
         method.after_gap(gap, model, optimizer)
     if not method.reenter_steps:
@@ -366,8 +366,3 @@ def to_device(batch: Any, device: torch.device) -> Any:
     if isinstance(batch, Mapping):
         return {name: to_device(value, device) for name, value in batch.items()}
     return type(batch)(to_device(value, device) for value in batch)
-
-
-def lrs(optimizer: torch.optim.Optimizer) -> list[float]:
-    """Return the learning rate of each parameter group."""
-    return [group["lr"] for group in optimizer.param_groups]
