@@ -176,22 +176,37 @@ def newest_of_each(
 def _load(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:
     """Get the bytes, and what to call them in a sentence."""
     if isinstance(source, bytes):
-        data, called = source, "the data"
-    elif source == "-":
-        data, called = sys.stdin.buffer.read(MAX_BYTES + 1), "standard input"
-    else:
-        called = str(source)
-        try:
-            with Path(source).open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
-        except FileNotFoundError:
-            raise GpError(f"there is no file {called}: give a file of element sets, or - for input") from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise GpError(f"{called} cannot be read: {reason}") from None
+        return source, "the data"
+    if source == "-":
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+        _check_size(data, "standard input")
+        return data, "standard input"
+    return read_file(source), str(source)
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Read a file's bytes.
+
+    Raises
+    ------
+    GpError
+        If it cannot be read or is larger than 512 MiB.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise GpError(f"there is no file {path}: give a file of element sets, or - for input") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise GpError(f"{path} cannot be read: {reason}") from None
+    _check_size(data, str(path))
+    return data
+
+
+def _check_size(data: bytes, called: str) -> None:
     if len(data) > MAX_BYTES:
         raise GpError(f"{called} is larger than {MAX_BYTES // 2**20} MiB: no file of element sets is")
-    return data, called
 
 
 def _decode(data: bytes, called: str) -> str:
