@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-COMMAND_MODULES = ("traces", "release", "elements")
+COMMAND_MODULES = ("traces", "release", "elements", "forecast")
 
 
 def main() -> None:

@@ -1,0 +1,81 @@
+"""The commands ``forecast`` and ``advise``: a satellite moved along its orbit by a known time."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from orbittrace_data.builders.satellite_trace import trace_from_elements
+from orbittrace_data.builders.snapshot import read_snapshot
+from orbittrace_data.builders.tle_writer import write_tle
+from orbittrace_data.cli import run
+from orbittrace_data.forecast import find_misses
+
+
+@pytest.fixture(scope="module")
+def iss():
+    return next(e for e in read_snapshot("2024-09-22").element_sets if e.catalog_number == 25544)
+
+
+def ahead(elements, seconds):
+    """Move a satellite along its orbit: what is ahead by 20 s meets every shadow 20 s early."""
+    degrees = elements.mean_motion_rev_per_day * 360 * seconds / 86_400
+    anomaly = round((elements.mean_anomaly_deg + degrees) % 360, 4)
+    return replace(elements, mean_anomaly_deg=anomaly, line1=None, line2=None)
+
+
+def test_contacts_come_early_by_what_the_satellite_is_ahead(iss):
+    old, new = (trace_from_elements(e, days=2) for e in (iss, ahead(iss, 20)))
+    misses = find_misses(old, new)
+    assert len(misses.at_ms) >= old.gap_count - 2  # but for those that the span cuts
+    assert np.abs(misses.start_late_ms + 20_000).max() < 60
+    assert np.abs(misses.stop_late_ms + 20_000).max() < 60
+    assert abs(misses.margin_ms - 20_000) < 60
+
+
+@pytest.fixture
+def files(tmp_path, iss):
+    paths = tmp_path / "old.tle", tmp_path / "new.tle"
+    for path, elements in zip(paths, (iss, ahead(iss, 20)), strict=True):
+        path.write_text("\n".join([elements.name, *write_tle(elements)]) + "\n")
+    return [str(path) for path in paths]
+
+
+def test_forecast_prints_the_misses_and_draws_them(files, capsys, tmp_path):
+    picture = tmp_path / "misses.png"
+    assert run(["forecast", *files, "--days", "1", "--plot", str(picture)]) == 0
+    text = capsys.readouterr().out
+    row = next(line for line in text.splitlines() if line.startswith("25544 ISS"))
+    assert "-20.0" in row or "-19.9" in row
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_forecast_says_what_it_cannot_compare(files, capsys):
+    assert run(["forecast", *files, "--catalog", "1"]) == 2
+    assert "share no satellite with number 1" in capsys.readouterr().err
+
+
+def test_advise_prints_choices_with_the_formulas_beside_them(capsys, tmp_path):
+    picture = tmp_path / "advice.svg"
+    arguments = ["advise", "duty:60m/35m", "--steps", "200", "--draws", "3", "--sigma", "20s"]
+    assert run([*arguments, "--mtbf", "6h", "--plot", str(picture)]) == 0
+    text = capsys.readouterr().out
+    assert "Young 15.5 min, Daly 15.3 min" in text
+    assert "steps run again" in text
+    assert b"<svg" in picture.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nonsense:1"], "names no trace"),
+        (["duty:60m/35m", "--step", "fast"], "no duration"),
+        (["duty:60m/35m", "--draws", "0"], "at least 1"),
+        (["duty:60m/35m", "--step", "2h"], "never finish"),
+    ],
+)
+def test_advise_refuses_in_one_sentence(capsys, arguments, message):
+    assert run(["advise", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
