@@ -9,7 +9,7 @@ rounding; it costs under a microwatt.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import cos, radians
@@ -206,15 +206,12 @@ class _Run:
 
     def _crossing(self, piece: Piece, at: int, level: int) -> int:
         """Return the first millisecond after ``at`` where the (monotone) yield changes sides of a level."""
-        if piece.slope == 0:
-            return piece.length_ms
         above = piece.harvest(at, self.panel) >= level
-        return bisect_left(
-            range(piece.length_ms),
-            True,
-            lo=at,
-            key=lambda i: (piece.harvest(i, self.panel) >= level) != above,
-        )
+
+        def changed(i: int) -> bool:
+            return (piece.harvest(i, self.panel) >= level) != above
+
+        return _first(changed, at, piece.length_ms)
 
     def _runs(self, piece: Piece, at: int, stop: int, carries_load: bool) -> int:
         """Return for how many milliseconds the payload can run on."""
@@ -225,7 +222,7 @@ class _Run:
             deficit = n * self.load - piece.total(at, n, self.panel)
             return self.stored - deficit * PPM < self.floor
 
-        return bisect_left(range(1, stop - at + 1), True, key=short)
+        return _first(short, 1, stop - at + 1) - 1
 
     def _waits(self, piece: Piece, at: int, stop: int) -> int:
         """Return how many milliseconds pass before the battery holds enough, at most to ``stop``."""
@@ -236,7 +233,7 @@ class _Run:
             surplus = piece.total(at, n, self.panel) - n * self.idle
             return self.stored + surplus * self.efficiency >= self.resume
 
-        return min(1 + bisect_left(range(1, stop - at + 1), True, key=full), stop - at)
+        return min(_first(full, 1, stop - at + 1), stop - at)
 
     def _spend(self, piece: Piece, at: int, n: int, draw: int) -> None:
         """Let n milliseconds of one sign pass, drawing ``draw`` [uW]."""
@@ -251,3 +248,10 @@ class _Run:
             short = -balance * PPM
             self.unmet += max(0, short - self.stored)
             self.stored = max(0, self.stored - short)
+
+
+def _first(holds: Callable[[int], bool], start: int, stop: int) -> int:
+    """Return the first number in [start, stop) from which on a condition holds, else ``stop``."""
+    if not holds(stop - 1):  # most pieces cross nothing
+        return stop
+    return bisect_left(range(stop), True, lo=start, key=holds)
