@@ -221,6 +221,11 @@ def _decode(data: bytes, called: str) -> str:
     return text
 
 
+def _has_column(header: str, separator: str) -> bool:
+    columns = {cell.strip('" ') for cell in header.split(separator)}
+    return len(columns) > 1 and bool(columns & {"EPOCH", "MEAN_MOTION", "NORAD_CAT_ID"})
+
+
 def _recognise(text: str, called: str) -> str:
     """Tell the format from the content."""
     begin = text.lstrip()[:4096]
@@ -230,9 +235,11 @@ def _recognise(text: str, called: str) -> str:
         raise GpError(f"{called} is a web page and holds no element sets: look at what the server says there")
     if begin.startswith(("[", "{")) and re.search('"(?:EPOCH|MEAN_MOTION|NORAD_CAT_ID)"', text):
         return "json"
-    columns = {cell.strip('" \t') for cell in split_lines(begin)[0].split(",")}
-    if len(columns) > 1 and columns & {"EPOCH", "MEAN_MOTION", "NORAD_CAT_ID"}:
+    header = split_lines(begin)[0]
+    if _has_column(header, ","):
         return "csv"
+    if _has_column(header, ";") or _has_column(header, "\t"):
+        raise GpError(f"{called} has columns that are not separated by commas: save it as CSV with commas")
     if re.search(r"(?m)^[ \t]*(?:CCSDS_OMM_VERS|EPOCH|MEAN_MOTION)[ \t]*=", text):
         return "kvn"
     if any(line_kind(line) for line in split_lines(text)):

@@ -39,7 +39,7 @@ class Snapshot:
     Attributes
     ----------
     name : str
-        The folder's name, for example ``"2024-09-22"``.
+        For example ``"2024-09-22"``: the folder's name when it was frozen.
     element_sets : tuple of ElementSet
         In the file's order, one an object.
     source : str
@@ -119,7 +119,7 @@ def read_snapshot(path_or_name: str | os.PathLike[str]) -> Snapshot:
             f"{folder}/{file_name} has sha256 {sha256} where {facts['elements_sha256']} was frozen: "
             "the file was changed; get the snapshot again"
         )
-    snapshot = _snapshot(folder.name, content, facts, hashlib.sha256(described).hexdigest())
+    snapshot = _snapshot(facts["name"], content, facts, hashlib.sha256(described).hexdigest())
     for key in ("oldest_epoch", "newest_epoch", "elements_file"):
         if getattr(snapshot, key) != facts[key]:
             raise SnapshotDamaged(
@@ -228,6 +228,7 @@ def _parse(folder: Path, described: bytes) -> dict[str, str]:
             "cannot read it"
         )
     needed = (
+        "name",
         "source",
         "retrieved",
         "oldest_epoch",

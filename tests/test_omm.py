@@ -357,6 +357,10 @@ def test_undefined_entities_are_told():
             '"{"error":"You must be logged in to complete this action"}"',
         ),
         (",".join(ISS) + "\r\n", "the data is CSV and holds no record: no element sets are in it"),
+        (
+            ";".join(ISS) + "\n" + ";".join(ISS.values()),
+            "the data has columns that are not separated by commas: save it as CSV with commas",
+        ),
         ("<ndm></ndm>", "the data is XML and holds no record: no element sets are in it"),
         (
             "<rss>EPOCH</rss>",

@@ -134,5 +134,21 @@ def test_no_json_and_no_snapshot_are_told_apart(frozen, tmp_path):
 
 
 def test_every_bundled_snapshot_holds():
+    assert bundled_snapshots() == ["2024-09-22", "2026-08-16"]
     for name in bundled_snapshots():
-        assert read_snapshot(name).name == name
+        snapshot = read_snapshot(name)
+        assert snapshot.name == name
+        assert "CelesTrak" in snapshot.citation
+
+
+def test_the_second_snapshot_holds_satellites_of_the_first_two_years_later():
+    first, second = (read_snapshot(name) for name in bundled_snapshots())
+    numbers = {e.catalog_number for e in second.element_sets}
+    assert len(numbers) == 26
+    assert numbers <= {e.catalog_number for e in first.element_sets}
+    assert first.newest_epoch < "2024-09-23" < "2026-08-12" < second.oldest_epoch
+
+
+def test_a_snapshot_keeps_its_name_under_another_folder(frozen):
+    moved = frozen.rename(frozen.with_name("moved"))
+    assert read_snapshot(moved).name == "2024-09-22-test"
