@@ -1,6 +1,7 @@
-"""The ``energy`` config of a release: its traces as one spacecraft's payload would meet them."""
+"""Satellites' traces as one spacecraft's payload meets them: of any shadows, and a release's ``energy`` config."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -8,6 +9,9 @@ from ..energy import energy_trace
 from ..power_model import PowerModel
 from ..schema import TRACES, round_columns
 from ..trace import Trace
+
+if TYPE_CHECKING:
+    from .contacts import Shadows
 
 # A row of ``traces`` (`Trace.from_row` reads it), and what is true of the spacecraft's battery beside it.
 ENERGY = pa.schema(
@@ -61,3 +65,25 @@ def energy_table(traces: Sequence[Trace], shadows: pa.Table, model: PowerModel) 
         )
     columns = round_columns({name: [row[name] for row in rows] for name in ENERGY.names})
     return pa.table(columns, schema=ENERGY)
+
+
+def energy_traces(traces: Sequence[Trace], shadows: "Shadows", model: PowerModel) -> list[Trace]:
+    """Make the energy trace of each satellite from its shadow intervals.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One a satellite, as `satellite_trace.satellite_traces` makes them of the same shadows.
+    shadows : Shadows
+        Whose ``satellite`` indexes them.
+    model : PowerModel
+
+    Returns
+    -------
+    list of Trace
+    """
+    names = ("occluder", "depth", "start_ms", "stop_ms", "max_obscuration")
+    return [
+        energy_trace(trace, {n: getattr(shadows, n)[shadows.satellite == i] for n in names}, model)[0]
+        for i, trace in enumerate(traces)
+    ]

@@ -9,14 +9,14 @@ from .errors import InputError
 from .trace import Trace
 
 _MAX_OCTETS = 75
-_SUMMARY = {"window": "sunlit", "gap": "in shadow"}
+_SUNLIGHT = ("sunlit", "in shadow")
 
 
 class CalendarError(InputError):
     """A trace that has no date has no place in a calendar."""
 
 
-def to_icalendar(traces: Iterable[Trace]) -> str:
+def to_icalendar(traces: Iterable[Trace], words: tuple[str, str] = _SUNLIGHT) -> str:
     r"""Write an event for each window and each gap, in order; the same traces give the same text.
 
     A calendar counts whole seconds: a gap is widened to them and a window narrowed, and the exact times stand
@@ -27,6 +27,8 @@ def to_icalendar(traces: Iterable[Trace]) -> str:
     ----------
     traces : iterable of Trace
         Each with a start.
+    words : (str, str)
+        What a window and a gap are called in the summaries.
 
     Returns
     -------
@@ -53,7 +55,7 @@ def to_icalendar(traces: Iterable[Trace]) -> str:
         "CALSCALE:GREGORIAN",
     ]
     for trace in traces:
-        lines += _events(trace)
+        lines += _events(trace, dict(zip(("window", "gap"), words, strict=True)))
     lines.append("END:VCALENDAR")
     return "".join(folded + "\r\n" for line in lines for folded in fold(line))
 
@@ -86,7 +88,7 @@ def fold(line: str) -> Iterator[str]:
     yield part
 
 
-def _events(trace: Trace) -> Iterator[str]:
+def _events(trace: Trace, words: dict[str, str]) -> Iterator[str]:
     if trace.start is None:
         raise CalendarError(f"trace {trace.trace_id} is tied to no date: give it a start")
     stamp = trace.orbit.epoch if trace.orbit else trace.start
@@ -107,7 +109,7 @@ def _events(trace: Trace) -> Iterator[str]:
         yield f"DTSTAMP:{_utc(stamp)}"
         yield f"DTSTART:{_utc(first)}"
         yield f"DTEND:{_utc(last)}"
-        yield f"SUMMARY:{_text(trace.name or trace.trace_id)}: {_SUMMARY[kind]}"
+        yield f"SUMMARY:{_text(trace.name or trace.trace_id)}: {words[kind]}"
         yield f"DESCRIPTION:{_text(f'{kind} of trace {trace.trace_id}: {between}')}"
         yield f"CATEGORIES:{kind.upper()}"
         yield "TRANSP:TRANSPARENT"

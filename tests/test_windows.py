@@ -176,3 +176,22 @@ def test_what_is_neither_a_file_nor_a_number_is_told(capsys):
     assert "ISS is neither a file that exists nor a catalogue number" in capsys.readouterr().err
     assert run(["windows", "1234567890"]) == 2
     assert "'1234567890' is no catalogue number" in capsys.readouterr().err
+
+
+def test_with_a_power_system_they_are_those_of_the_payload(iss, tmp_path, capsys):
+    bare = tmp_path / "bare.toml"
+    bare.write_text("[power]\npanel_w = 100\nbattery_wh = 0\nload_w = 50\nidle_w = 0\n")
+    options = (iss, "--days", "1", "--json")
+    sunlit = json.loads(output(capsys, *options))
+    without = json.loads(output(capsys, *options, "--power", str(bare)))
+    assert sunlit["power"] is None
+    assert without["power"]["load_w"] == 50
+    assert without["satellites"][0]["trace_id"] == "leo-25544@bare"
+    assert without["satellites"][0]["gaps_ms"] == sunlit["satellites"][0]["gaps_ms"]
+    cubesat = json.loads(output(capsys, *options, "--power", "cubesat-6u"))["satellites"][0]
+    # The span begins in shadow, where the battery lasts; the payload stops within the next eclipse.
+    start, stop = sunlit["satellites"][0]["gaps_ms"][1]
+    assert start < cubesat["gaps_ms"][0][0] < stop
+    assert "payload off" in output(capsys, iss, "--days", "1", "--ical", "--power", "cubesat-6u")
+    assert run(["windows", iss, "--power", "absent.toml"]) == 2
+    assert "cubesat-6u" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from .elements import CATALOG, MIRROR, tell
 if TYPE_CHECKING:
     from ..builders.element_set import ElementSet
     from ..builders.shadow import ShadowModel
+    from ..power_model import PowerModel
     from ..trace import Trace
 
 _CHUNK = 100
@@ -37,20 +38,29 @@ def windows(
     min_sunlight: Annotated[
         float, typer.Option(help="Visible share of the Sun's disc at a gap's boundary, in (0, 1].")
     ] = 0.5,
+    power: Annotated[
+        str | None,
+        typer.Option(help="When the payload of this power system can run: a TOML file, or cubesat-6u, ..."),
+    ] = None,
     catalog: CATALOG = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print a row for each window and gap.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     ical: Annotated[bool, typer.Option("--ical", help="Print an iCalendar file.")] = False,
     url: MIRROR = None,
 ) -> None:
-    """Print the windows (sunlit) and gaps (in shadow) of satellites, from a file or fresh from CelesTrak."""
+    """Print the windows (sunlit) and gaps (in shadow) of satellites, from a file or fresh from CelesTrak.
+
+    With --power, windows and gaps are those of a payload that runs while its battery allows.
+    """
     from ..builders.satellite_trace import next_day_ms, span_of_days
     from ..builders.shadow import ShadowModel
     from ..errors import InputError
+    from ..power_model import PowerModel
 
     if csv + json + ical > 1:
         raise InputError("choose one of --csv, --json and --ical")
     model, span_ms = ShadowModel(min_sunlight=min_sunlight), span_of_days(days)
+    battery = None if power is None else PowerModel.read(power)
     element_sets, fetched = _element_sets(satellite, url)
     element_sets = _chosen(element_sets, catalog)
     if start is not None:
@@ -63,15 +73,16 @@ def windows(
         start_ms = int(time.time()) * 1000
     else:
         start_ms = next_day_ms(max(e.epoch_us for e in element_sets))
-    traces = _traces(element_sets, start_ms, span_ms, model)
+    traces = _traces(element_sets, start_ms, span_ms, model, battery)
     if csv:
         sys.stdout.write(csv_text(traces))
     elif json:
-        sys.stdout.write(json_text(traces, model))
+        sys.stdout.write(json_text(traces, model, battery))
     elif ical:
         from ..icalendar import to_icalendar
 
-        sys.stdout.buffer.write(to_icalendar(traces).encode())
+        words = ("sunlit", "in shadow") if battery is None else ("payload can run", "payload off")
+        sys.stdout.buffer.write(to_icalendar(traces, words).encode())
         sys.stdout.buffer.flush()
     else:
         print_tables(traces)
@@ -112,12 +123,17 @@ def _chosen(element_sets: list["ElementSet"], catalog: list[int] | None) -> list
 
 
 def _traces(
-    element_sets: list["ElementSet"], start_ms: int, span_ms: int, model: "ShadowModel"
+    element_sets: list["ElementSet"],
+    start_ms: int,
+    span_ms: int,
+    model: "ShadowModel",
+    battery: "PowerModel | None",
 ) -> list["Trace"]:
     """Make the traces of those that SGP4 can follow to the end, and say which it cannot."""
     from contextlib import nullcontext
 
     from ..builders.contacts import find_shadows
+    from ..builders.energy_table import energy_traces
     from ..builders.satellite_trace import PropagationError, require_known, satellite_traces
     from ..progress import progress
     from ..trace import DAY_MS
@@ -142,7 +158,8 @@ def _traces(
                         except PropagationError as error:
                             lost.append(str(error))
                 shadows = find_shadows(known, start_ms, span_ms, model)
-            traces += satellite_traces(known, shadows, start_ms, span_ms, model)
+            sunlit = satellite_traces(known, shadows, start_ms, span_ms, model)
+            traces += sunlit if battery is None else energy_traces(sunlit, shadows, battery)
             advance(len(chunk))
     if not traces:
         raise PropagationError(lost[0])
@@ -190,7 +207,7 @@ def csv_text(traces: list["Trace"]) -> str:
     return text.getvalue()
 
 
-def json_text(traces: list["Trace"], model: "ShadowModel") -> str:
+def json_text(traces: list["Trace"], model: "ShadowModel", battery: "PowerModel | None") -> str:
     """Write the span, the model and each satellite with its windows and gaps [ms from the start]."""
     import json
     from dataclasses import asdict
@@ -213,6 +230,7 @@ def json_text(traces: list["Trace"], model: "ShadowModel") -> str:
         "start": _instant(traces[0], 0),
         "span_ms": traces[0].span_ms,
         "model": asdict(model),
+        "power": None if battery is None else asdict(battery),
         "satellites": satellites,
     }
     return json.dumps(whole) + "\n"
