@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from .. import __version__
@@ -44,16 +43,18 @@ def tables_by_split(recipe: Recipe) -> dict[str, dict[str, pa.Table]]:
     require_known(elements, shadows, recipe.span_ms)
     traces = satellite_traces(elements, shadows, recipe.start_ms, recipe.span_ms, recipe.model)
     whole = release_tables(elements, traces, shadows)
-    splits = {t.trace_id: s.split for t, s in zip(traces, recipe.selected, strict=True)}
     result = {}
     for split in ("dev", "test"):
-        inside = pa.array(
-            [trace_id for trace_id, its_split in splits.items() if its_split == split], pa.string()
-        )
-        tables = {name: t.filter(pc.is_in(t["trace_id"], inside)) for name, t in whole.items()}
-        if tables["traces"].num_rows:
-            result[split] = tables
+        inside = {t.trace_id for t, s in zip(traces, recipe.selected, strict=True) if s.split == split}
+        if inside:
+            result[split] = {name: _rows_of(table, inside) for name, table in whole.items()}
     return result
+
+
+def _rows_of(table: pa.Table, trace_ids: set[str]) -> pa.Table:
+    return table.filter(
+        pa.array([trace_id in trace_ids for trace_id in table["trace_id"].to_pylist()], pa.bool_())
+    )
 
 
 def build_release(recipe: Recipe, out: str | Path, notes: dict[str, Any] | None = None) -> Manifest:

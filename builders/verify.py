@@ -55,7 +55,7 @@ def verify_release(source: str | Path | None = None, version: str | None = None)
     folder, manifest = open_release(source, version)
     stored = stored_tables(folder, manifest)
     for file in manifest.files:
-        table = pq.read_table(folder / file.path, partitioning=None)
+        table = pq.ParquetFile(folder / file.path).read()
         if content_digest(table) != file.content_digest:
             raise ReleaseError(
                 f"{folder / file.path}: its rows do not have the content digest of the manifest"
@@ -71,7 +71,7 @@ def stored_tables(folder: Path, manifest: Manifest) -> dict[tuple[str, str], pa.
     """Read all data of a release, its shards joined: ``{(config, split): table}``."""
     shards: dict[tuple[str, str], list[pa.Table]] = {}
     for file in manifest.files:
-        table = pq.read_table(folder / file.path, partitioning=None)
+        table = pq.ParquetFile(folder / file.path).read()
         shards.setdefault((file.config, file.split), []).append(table)
     return {key: pa.concat_tables(tables) for key, tables in shards.items()}
 

@@ -77,11 +77,15 @@ def _parts(field: pa.Field, column: pa.Array) -> list[bytes]:
     )
     kind = field.type
     if pa.types.is_list(kind):
-        lengths = pc.fill_null(pc.list_value_length(column), 0)
+        lengths = pc.fill_null(column.value_lengths(), 0)
         return [nulls, _int64(lengths), _int64(column.flatten())]
     if pa.types.is_string(kind):
         filled = pc.fill_null(column, "")
-        return [nulls, _int64(pc.binary_length(filled)), "".join(filled.to_pylist()).encode()]
+        return [
+            nulls,
+            _int64(pc.call_function("binary_length", [filled])),
+            "".join(filled.to_pylist()).encode(),
+        ]
     if pa.types.is_floating(kind):
         return [nulls, _scaled(field.name, column)]
     if pa.types.is_boolean(kind):

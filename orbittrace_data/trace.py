@@ -593,8 +593,8 @@ def _datetime(value: Any) -> datetime:
         raise TraceError(
             f"a timestamp must be a datetime, got {value!r}: load rows in the default, numpy or arrow format"
         )
-    if hasattr(value, "to_pydatetime"):
-        value = value.to_pydatetime()  # pandas.Timestamp, a datetime with nanoseconds
+    # A pandas.Timestamp is a datetime with nanoseconds: only a plain one is kept.
+    value = getattr(value, "to_pydatetime", lambda: value)()
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
@@ -615,17 +615,17 @@ def _to_milliseconds(
     pairs: Any, start: datetime | None, trace_id: str
 ) -> tuple[NDArray[np.int64], datetime | None]:
     """Turn pairs of datetimes into milliseconds from ``start`` (by default the first of them)."""
-    if not isinstance(pairs, np.ndarray):
-        pairs = [tuple(pair) for pair in pairs]
+    if isinstance(pairs, np.ndarray) and pairs.dtype.kind in "iu":
+        return as_milliseconds(pairs, f"trace {trace_id}: intervals"), start
+    pairs = [tuple(pair) for pair in pairs]
     instants = [isinstance(instant, datetime) for pair in pairs for instant in pair]
     if not any(instants):
         return as_milliseconds(pairs, f"trace {trace_id}: intervals"), start
     if not all(instants):
         raise TraceError(f"trace {trace_id}: intervals mix datetimes and milliseconds: use one of them")
     absolute = np.array([[_instant_ms(instant, trace_id) for instant in pair] for pair in pairs], np.int64)
-    if start is None:
-        start = min(instant for pair in pairs for instant in pair)
-    return absolute - _instant_ms(start, trace_id), start
+    origin = min(instant for pair in pairs for instant in pair) if start is None else start
+    return absolute - _instant_ms(origin, trace_id), origin
 
 
 def _read_csv(path: Path) -> list[tuple[Any, Any, bool]]:

@@ -46,8 +46,10 @@ def run(arguments: list[str]) -> int:
         print(f"orbittrace: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        if hasattr(error, "format_message"):  # click's own errors: usage, bad parameters, abort
-            print(f"orbittrace: {error.format_message()} (see orbittrace --help)", file=sys.stderr)
+        # click's own errors (usage, bad parameters) are known by their method: typer may bring its own click.
+        format_message = getattr(error, "format_message", None)
+        if format_message is not None:
+            print(f"orbittrace: {format_message()} (see orbittrace --help)", file=sys.stderr)
             return 2
         if type(error).__name__ == "Abort":
             print("aborted", file=sys.stderr)

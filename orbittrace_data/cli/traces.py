@@ -28,17 +28,10 @@ def list_traces(
 
     traces = load_traces(split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, justify in (
-        ("trace", "left"),
-        ("split", "left"),
-        ("satellite", "left"),
-        ("orbit", "left"),
-        ("altitude km", "right"),
-        ("duty", "right"),
-        ("gaps", "right"),
-        ("longest", "right"),
-    ):
-        table.add_column(name, justify=justify, no_wrap=True)
+    for name in ("trace", "split", "satellite", "orbit"):
+        table.add_column(name, no_wrap=True)
+    for name in ("altitude km", "duty", "gaps", "longest"):
+        table.add_column(name, justify="right", no_wrap=True)
     for trace in traces:
         orbit = trace.orbit
         table.add_row(
