@@ -4,9 +4,8 @@ Wall-clock time runs always; active time runs only inside windows. Both are int6
 the trace's start, and every interval is half-open, [start, stop).
 """
 
-import csv
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -427,39 +426,10 @@ class Trace:
 
     @classmethod
     def from_csv(cls, path: str | Path, *, trace_id: str | None = None, **options: Any) -> "Trace":
-        """Read a trace from one's own telemetry or scheduler log.
+        """Read one's own telemetry or scheduler log; see `orbittrace_data.csv_logs.read_csv_log`."""
+        from .csv_logs import read_csv_log
 
-        The file has a header with ``start`` and ``stop`` (ISO 8601 with a zone) or ``start_ms`` and
-        ``stop_ms`` (whole milliseconds), and optionally ``available`` (true/false, 1/0). Without that
-        column every row is a gap; with it, rows that are not available are gaps.
-
-        Parameters
-        ----------
-        path : str or Path
-        trace_id : str, optional
-            By default the file's stem.
-        **options
-            ``span_ms``, ``start``, ``stop``, ``name`` of `from_intervals`.
-
-        Returns
-        -------
-        Trace
-
-        Raises
-        ------
-        TraceError
-            Naming the file's line.
-        """
-        path = Path(path)
-        trace_id = trace_id or path.stem
-        rows = _read_csv(path)
-        gaps = [(start, stop) for start, stop, available in rows if not available]
-        if any(isinstance(start, datetime) for start, _, _ in rows):
-            options.setdefault("start", min(start for start, _, _ in rows))
-            options.setdefault("stop", None if "span_ms" in options else max(stop for _, stop, _ in rows))
-        elif "span_ms" not in options and "stop" not in options and rows:
-            options["span_ms"] = max(stop for _, stop, _ in rows)
-        return cls.from_intervals(gaps, trace_id=trace_id, **options)
+        return read_csv_log(path, trace_id=trace_id, **options)
 
     @classmethod
     def from_spot_log(cls, path: str | Path, *, trace_id: str | None = None) -> "Trace":
@@ -626,55 +596,3 @@ def _to_milliseconds(
     absolute = np.array([[_instant_ms(instant, trace_id) for instant in pair] for pair in pairs], np.int64)
     origin = min(instant for pair in pairs for instant in pair) if start is None else start
     return absolute - _instant_ms(origin, trace_id), origin
-
-
-def _read_csv(path: Path) -> list[tuple[Any, Any, bool]]:
-    """Read (start, stop, available) rows; datetimes or integers, one kind for the whole file."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"{path} cannot be read as UTF-8 text: {error}") from None
-    reader = csv.DictReader(text.splitlines())
-    header = reader.fieldnames or []
-    for names in (("start_ms", "stop_ms"), ("start", "stop")):
-        if set(names) <= set(header):
-            break
-    else:
-        raise TraceError(
-            f"{path} needs a header with start_ms and stop_ms, or start and stop; it has {list(header)}"
-        )
-    return [
-        (
-            _csv_time(row[names[0]], names[0], path, line),
-            _csv_time(row[names[1]], names[1], path, line),
-            _csv_bool(row["available"], path, line) if "available" in header else False,
-        )
-        for line, row in _numbered(reader)
-    ]
-
-
-def _numbered(reader: "csv.DictReader[str]") -> Iterable[tuple[int, dict[str, Any]]]:
-    for row in reader:
-        yield reader.line_num, row
-
-
-def _csv_time(text: str | None, column: str, path: Path, line: int) -> Any:
-    try:
-        if column.endswith("_ms"):
-            return int(text or "")
-        instant = datetime.fromisoformat((text or "").strip())
-    except ValueError:
-        kind = "a whole number of milliseconds" if column.endswith("_ms") else "an ISO 8601 time"
-        raise TraceError(f"{path}, line {line}: {column} is {text!r}, not {kind}") from None
-    if instant.tzinfo is None:
-        raise TraceError(
-            f"{path}, line {line}: {column} {text!r} has no time zone: write it with Z or +00:00"
-        )
-    return instant
-
-
-def _csv_bool(text: str | None, path: Path, line: int) -> bool:
-    value = {"true": True, "1": True, "false": False, "0": False}.get((text or "").strip().lower())
-    if value is None:
-        raise TraceError(f"{path}, line {line}: available is {text!r}; allowed are true, false, 1 and 0")
-    return value
