@@ -148,9 +148,16 @@ def _draw_days(axis, trace: Trace) -> None:
     axis.set_xticks(range(0, 25, 3))
     ticks = list(range(0, days, max(1, -(-days // 7))))
     axis.set_yticks(ticks, [_day_label(trace, day) for day in ticks], fontsize=8)
-    axis.set_xlabel("hour of the day, UTC" if trace.start is not None else "hours")
+    axis.set_xlabel(_hours_label(trace))
     for side in ("top", "right", "left"):
         axis.spines[side].set_visible(False)
+
+
+def _hours_label(trace: Trace) -> str:
+    if trace.start is None:
+        return "hours"
+    midnight = trace.start.replace(hour=0, minute=0, second=0, microsecond=0)
+    return "hour of the day, UTC" if trace.start == midnight else f"hours from {trace.start:%H:%M:%S} UTC"
 
 
 def _day_label(trace: Trace, day: int) -> str:

@@ -372,3 +372,14 @@ def test_released_shadows_without_a_battery_give_the_released_trace(trace_id):
     assert np.array_equal(energy.gaps, trace.gaps)
     assert energy.start == trace.start
     assert not profile.soc.any()
+
+
+def test_a_fixed_panel_yields_the_cosine_of_the_suns_angle():
+    night = table([("earth", depth, 400_000, 900_000, 1.0) for depth in ("penumbra", "half", "umbra")])
+    trace = Trace("x", 2_000_000, [])
+    common = {"battery_wh": 10, "load_w": 40, "idle_w": 5}
+    turned, profile = energy_trace(trace, night, PowerModel(panel_w=100, sun_angle_deg=60, **common))
+    facing, same = energy_trace(trace, night, PowerModel(panel_w=50, **common))
+    assert np.array_equal(turned.gaps, facing.gaps)
+    assert turned.gap_count == 1
+    assert profile.harvested_fj == same.harvested_fj

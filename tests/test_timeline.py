@@ -2,6 +2,7 @@ import pytest
 
 from orbittrace_data import Trace, load_trace
 from orbittrace_data.errors import InputError
+from orbittrace_data.schedules import power_cap_trace
 from orbittrace_data.timeline import plot_timeline, plot_timelines, save_figure, terminal_day
 
 HOUR_MS = 3_600_000
@@ -35,3 +36,10 @@ def test_a_bar_is_drawn_for_every_gap():
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"\.png, \.svg or \.pdf"):
         save_figure(plot_timeline(Trace("demo", HOUR_MS, [])), tmp_path / "a.gif")
+
+
+def test_the_hours_count_from_where_the_trace_starts():
+    berlin = power_cap_trace([("17:00", "21:00")], "Europe/Berlin", "2026-01-05", 2)
+    assert plot_timeline(berlin).axes[0].get_xlabel() == "hours from 23:00:00 UTC"
+    utc = power_cap_trace([("17:00", "21:00")], "UTC", "2026-01-05", 2)
+    assert plot_timeline(utc).axes[0].get_xlabel() == "hour of the day, UTC"

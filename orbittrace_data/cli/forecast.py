@@ -172,8 +172,8 @@ def advise(
         from ..forecast_plot import plot_choices
         from ..timeline import save_figure
 
-        outages = f", outages every {mtbf}" if mtbf else ""
-        title = f"{steps} steps of {step} on {predicted.trace_id}, contacts {sigma} off{outages}"
+        outages = f"; outages every {mtbf}" if mtbf else ""
+        title = f"{steps} steps of {step} on {predicted.trace_id}; contacts off by {sigma} (1 sigma){outages}"
         save_figure(plot_choices(choices, round(step_s * 1_000_000_000), title), plot)
         print(f"wrote {plot}")
 
