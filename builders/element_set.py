@@ -3,7 +3,7 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from orbittrace_data.errors import InputError
+from ..errors import InputError
 
 MAX_CATALOG_NUMBER = 999_999_999
 # A circular orbit at the Earth's surface makes 17.04 revolutions a day.

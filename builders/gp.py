@@ -7,8 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from orbittrace_data.errors import InputError
-
+from ..errors import InputError
 from .element_set import ElementSet, Problem, format_epoch
 from .omm_formats import read_csv, read_json, read_kvn, read_xml
 from .tle import line_kind, read_tle_lines

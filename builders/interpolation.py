@@ -53,8 +53,18 @@ def value(c: list[Array], u: Array | float) -> Array:
     return ((((((c[7] * u + c[6]) * u + c[5]) * u + c[4]) * u + c[3]) * u + c[2]) * u + c[1]) * u + c[0]
 
 
-def slope(c: list[Array], u: Array) -> Array:
-    """Evaluate the derivative in ``u``."""
-    return (
-        ((((7 * c[7] * u + 6 * c[6]) * u + 5 * c[5]) * u + 4 * c[4]) * u + 3 * c[3]) * u + 2 * c[2]
-    ) * u + c[1]
+def value_and_slopes(c: list[Array], u: Array) -> tuple[Array, Array, Array]:
+    """Evaluate polynomials and their first two derivatives in ``u``.
+
+    Examples
+    --------
+    >>> cubic = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
+    >>> [float(v) for v in value_and_slopes(cubic, 2.0)]
+    [8.0, 12.0, 12.0]
+    """
+    p, first, half_second = c[7] * u + c[6], c[7], 0.0 * u
+    for k in range(5, -1, -1):
+        half_second = half_second * u + first
+        first = first * u + p
+        p = p * u + c[k]
+    return p, first, 2 * half_second

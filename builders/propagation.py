@@ -110,9 +110,7 @@ def describe_error(code: int) -> str:
     """
     if code == 255:
         low, high = PLAUSIBLE_RADIUS_KM
-        return (
-            f"SGP4 gave a position that is not finite or not within {low:.0f} to {high:.0f} km of the Earth"
-        )
+        return f"SGP4 gave a position that is not finite or not {low:.0f} to {high:.0f} km from the Earth"
     return f"SGP4 error {code}: {SGP4_ERRORS.get(code, 'unknown')}"
 
 

@@ -6,6 +6,7 @@ of the Sun from the centre [km]. The oblate Earth is a sphere after stretching z
 satellite and Sun alike.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -13,8 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from orbittrace_data.errors import InputError
-
+from ..errors import InputError
 from .constants import EARTH_FLATTENING, EARTH_RADIUS_KM, MOON_RADIUS_KM, SUN_RADIUS_KM
 from .sun_moon import MOON_STEP_S, SUN_STEP_S, Table, knots, moon_teme, sun_teme, table
 
@@ -64,7 +64,8 @@ class ShadowModel:
             raise ShadowModelError(f"atmosphere_km must lie in [0, 200], got {self.atmosphere_km!r}")
         if not 0 < self.min_sunlight <= 1:
             raise ShadowModelError(
-                f"min_sunlight must lie in (0, 1], the visible fraction of the disc; got {self.min_sunlight!r}"
+                "min_sunlight must lie in (0, 1], the visible fraction of the solar disc; "
+                f"got {self.min_sunlight!r}"
             )
 
 
@@ -233,7 +234,7 @@ def separation_excess(w: Array, hidden: float, exact: bool = True) -> Array:
     hidden : float
         Covered fraction, in (0, 1).
     exact : bool
-        False for the leading two terms in 1 / w where w is large, good to 1e-4 solar radii or better.
+        False to take the expansion in 1 / w as it is where w is large: 1e-5 solar radii from the truth.
 
     Returns
     -------
@@ -243,14 +244,18 @@ def separation_excess(w: Array, hidden: float, exact: bool = True) -> Array:
     d = _straight_limb(hidden)
     excess = d - (1 - d * d) / (6 * w)
     large = (w > _LARGE_DISC) & (0.05 <= hidden <= 0.95)
-    if exact and large.any():
-        wl, start = w[large], excess[large]
-        for _ in range(2):
+    every = bool(large.all())
+    if every and not exact:
+        return excess
+    if exact and (every or large.any()):
+        wl, start = (w, excess) if every else (w[large], excess[large])
+        for _ in range(1 if hidden == 0.5 else 3):  # half the disc starts within 1e-5 and converges at once
             part, chord = _overlap(wl + start, wl)
             start = start + (part - hidden) * np.pi / (2 * chord)
+        if every:
+            return start
         excess[large] = start
-    if not large.all():
-        excess[~large] = _bisect_excess(w[~large], hidden)
+    excess[~large] = _bisect_excess(w[~large], hidden)
     return excess
 
 
@@ -263,118 +268,167 @@ def _bisect_excess(w: Array, hidden: float) -> Array:
     return np.where(np.minimum(1.0, w * w) > hidden, (low + high) / 2, np.nan)
 
 
-def signed_distance(occluder: Occluder, depth: Depth, x: Array, q: Array, sun: Array) -> Array:
-    """Give the distance to a boundary, negative inside: the value alone, for finding contacts.
+def signed_distances(
+    occluder: Occluder, wanted: Sequence[Depth], x: Array, q: Array, sun: Array
+) -> list[Array]:
+    """Give the distances to boundaries, negative inside: values alone, cheap, for bracketing contacts.
 
     On the Sun's side of the occluder (x <= 0) the distance from the axis gives way to that from the
-    centre, so the function and its derivative are continuous and it stays positive there.
+    centre, so a function and its derivative are continuous and it stays positive there.
 
     Parameters
     ----------
     occluder : Occluder
-    depth : Depth
+    wanted : sequence of Depth
     x, q, sun : ndarray, shape (n,)
         As `Occluder.motion` gives them.
 
     Returns
     -------
-    ndarray, shape (n,)
-        [km]; for depths between penumbra and umbra good to some metres for the Earth, exact near w = 1.
+    list of ndarray, shape (n,)
+        [km], one for each depth. Between penumbra and umbra, 50 m from the truth.
     """
     big = occluder.radius_km
-    rho = np.sqrt(np.where(x > 0, np.maximum(q - x * x, 0.0), q))
+    across = q - x * x
+    rho = np.sqrt(np.where(x > 0, np.maximum(across, 0.0), q))
     if occluder.cylinder:
-        return rho - big
-    if depth.hidden in (0.0, 1.0):
-        sine, cosine = _cone(occluder, depth, sun)
-        return rho * cosine + x * sine - big
-    sight2 = sun * sun + 2 * sun * x + q
-    solar = SUN_RADIUS_KM / np.sqrt(sight2)
-    ratio = big / np.sqrt(np.maximum(q, big * big))
-    disc = ratio * (1 + 0.5707963 * ratio * ratio)  # arcsin to a tenth: it only scales a few metres
-    if np.any(disc < 20 * solar):
-        disc = np.arcsin(ratio)
-    excess = separation_excess(disc / solar, depth.hidden, exact=False)
+        return [rho - big for _ in wanted]
+    found = []
+    for depth in wanted:
+        if depth.hidden in (0.0, 1.0):
+            sine = _cone_numerator(occluder, depth) / sun
+            found.append(rho * (1 - sine * sine / 2) + (x * sine - big))
+            continue
+        # A ray to the Sun's centre passes the occluder's at p = rho sun / |sight|; the boundary is
+        # where p = R + (a d) T - (1 - d2) a2 q / (6 R), for a straight limb's d and the tangent's length T.
+        solar, d = SUN_RADIUS_KM / sun, _straight_limb(depth.hidden)
+        edge = big - ((1 - d * d) / (6 * big)) * (solar * solar) * q
+        if d != 0.0:
+            edge = edge + d * solar * np.sqrt(np.maximum(q - big * big, 0.0))
+        distance = rho * (1 - x / sun) - edge
+        small = q * solar * solar > (big / _LARGE_DISC) ** 2
+        if small.any():
+            distance[small] = _partial_distance(occluder, depth, rho[small], x[small], q[small], sun[small])
+        found.append(distance)
+    return found
+
+
+def _cone_numerator(occluder: Occluder, depth: Depth) -> float:
+    """Give the sine of a cone's half-angle times the Sun's distance, signed as its distance grows with x."""
+    if depth.hidden == 0.0:
+        return -(SUN_RADIUS_KM + occluder.radius_km)
+    return SUN_RADIUS_KM - occluder.radius_km
+
+
+def _partial_distance(occluder: Occluder, depth: Depth, rho: Array, x: Array, q: Array, sun: Array) -> Array:
+    big = occluder.radius_km
+    sight = np.sqrt(sun * sun + 2 * sun * x + q)
+    solar = SUN_RADIUS_KM / sight
+    excess = separation_excess(np.arcsin(np.minimum(big / np.sqrt(q), 1.0)) / solar, depth.hidden)
     delta = solar * excess
     edge = big * (1 - delta * delta / 2) + np.sqrt(np.maximum(q - big * big, 0.0)) * delta
-    return rho * sun / np.sqrt(sight2) - np.where(np.isnan(excess), -big, edge)
+    return rho * sun / sight - np.where(np.isnan(excess), -big, edge)
 
 
-def _cone(occluder: Occluder, depth: Depth, sun: Array) -> tuple[Array, Array]:
-    """Give sine (signed: how the distance grows with x) and cosine of the half-angle of a cone."""
-    if depth.hidden == 0.0:
-        sine = -(SUN_RADIUS_KM + occluder.radius_km) / sun
-    else:
-        sine = (SUN_RADIUS_KM - occluder.radius_km) / sun
-    return sine, np.sqrt(1 - sine * sine)
-
-
-def signed_distance_rates(
-    occluder: Occluder, depth: Depth, x: list[Array], q: list[Array], sun: Array
+def distance_rates(
+    occluder: Occluder,
+    wanted: Sequence[Depth],
+    which: NDArray[np.int64],
+    x: Sequence[Array],
+    q: Sequence[Array],
+    sun: Array,
+    exact: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """Give the exact distance to a boundary and its first two time derivatives, for x > 0.
+    """Give distances to boundaries and their first two time derivatives, one boundary a row.
 
     Parameters
     ----------
     occluder : Occluder
-    depth : Depth
-    x, q : list of three ndarray, shape (n,)
+    wanted : sequence of Depth
+    which : ndarray of int64, shape (n,)
+        Index into ``wanted``.
+    x, q : sequence of three ndarray, shape (n,)
         Value and two derivatives, as `Occluder.motion` gives them.
     sun : ndarray, shape (n,)
         [km]
+    exact : bool
+        False for guesses: between penumbra and umbra a few centimetres from the truth, and faster.
 
     Returns
     -------
     g, g1, g2 : ndarray, shape (n,)
         [km], [km/s] and (leading terms only) [km/s2].
     """
-    big = occluder.radius_km
     (x0, x1, x2), (q0, q1, q2) = x, q
     lit = x0 <= 0
-    x0a, x1a, x2a = (np.where(lit, 0.0, p) for p in (x0, x1, x2))
+    if lit.any():  # the distance from the centre stands in for that from the axis
+        x0a, x1a, x2a = (np.where(lit, 0.0, p) for p in x)
+    else:
+        x0a, x1a, x2a = x
     rho = np.sqrt(np.maximum(q0 - x0a * x0a, 1e-12))
-    rho1 = (q1 / 2 - x0a * x1a) / rho
-    rho2 = (q2 / 2 - x1a * x1a - x0a * x2a - rho1 * rho1) / rho
+    over = 1 / rho
+    rho1 = (q1 / 2 - x0a * x1a) * over
+    rho2 = (q2 / 2 - x1a * x1a - x0a * x2a - rho1 * rho1) * over
     if occluder.cylinder:
-        return rho - big, rho1, rho2
-    if depth.hidden in (0.0, 1.0):
-        sine, cosine = _cone(occluder, depth, sun)
-        return (
-            rho * cosine + x0 * sine - big,
-            rho1 * cosine + x1 * sine,
-            rho2 * cosine + x2 * sine,
-        )
+        return rho - occluder.radius_km, rho1, rho2
+    numerator = np.array([_cone_numerator(occluder, depth) for depth in wanted])
+    sine = numerator[which] / sun
+    cosine = np.sqrt(1 - sine * sine)
+    g = rho * cosine + x0 * sine - occluder.radius_km
+    g1 = rho1 * cosine + x1 * sine
+    g2 = rho2 * cosine + x2 * sine
+    for i, depth in enumerate(wanted):
+        if 0.0 < depth.hidden < 1.0:
+            m = np.flatnonzero(which == i)
+            if len(m):
+                rows = [p[m] for p in (rho, rho1, rho2, x0, x1, q0, q1, sun)]
+                g[m], g1[m], g2[m] = _partial_rates(occluder, depth, exact, *rows)
+    return g, g1, g2
+
+
+def _partial_rates(
+    occluder: Occluder,
+    depth: Depth,
+    exact: bool,
+    rho: Array,
+    rho1: Array,
+    rho2: Array,
+    x0: Array,
+    x1: Array,
+    q0: Array,
+    q1: Array,
+    sun: Array,
+) -> tuple[Array, Array, Array]:
+    big = occluder.radius_km
     sight = np.sqrt(sun * sun + 2 * sun * x0 + q0)
     sight1 = (sun * x1 + q1 / 2) / sight
     solar = _arcsin_small(SUN_RADIUS_KM / sight)
     solar1 = -solar * sight1 / sight
-    radius = np.sqrt(q0)
     tangent = np.sqrt(np.maximum(q0 - big * big, 1e-12))
-    disc = np.arcsin(np.minimum(big / radius, 1.0))
+    disc = np.arcsin(np.minimum(big / np.sqrt(q0), 1.0))
     disc1 = -big * q1 / (2 * q0 * tangent)
     w = disc / solar
-    w1 = disc1 / solar - w * solar1 / solar
-    excess = separation_excess(w, depth.hidden)
-    none = np.isnan(excess)
+    w1 = (disc1 - w * solar1) / solar
+    excess = separation_excess(w, depth.hidden, exact)
     d = _straight_limb(depth.hidden)
     slope = (1 - d * d) / (6 * w * w)
-    near = ~none & (w <= _LARGE_DISC)
+    near = w <= _LARGE_DISC
     if near.any():
         step = 1e-5 * w[near]
         above = separation_excess(w[near] + step, depth.hidden)
         slope[near] = (above - excess[near]) / step
     delta = solar * excess
     delta1 = solar1 * excess + solar * slope * w1
-    cosine = 1 - delta * delta / 2 + delta**4 / 24
-    sine = delta - delta**3 / 6
-    edge = np.where(none, -big, big * cosine + tangent * sine)
-    edge1 = np.where(none, 0.0, (tangent * cosine - big * sine) * delta1 + q1 / (2 * tangent) * sine)
+    delta2 = delta * delta
+    cosine = 1 - delta2 * (1 / 2 - delta2 / 24)
+    sine = delta * (1 - delta2 / 6)
+    edge = big * cosine + tangent * sine
+    edge1 = (tangent * cosine - big * sine) * delta1 + q1 / (2 * tangent) * sine
+    none = np.isnan(excess)
+    if none.any():  # the disc is too small to hide so much: outside, whatever the separation
+        edge, edge1 = np.where(none, -big, edge), np.where(none, 0.0, edge1)
     scale = sun / sight
-    return (
-        rho * scale - edge,
-        (rho1 - rho * sight1 / sight) * scale - edge1,
-        rho2 * scale,
-    )
+    return rho * scale - edge, (rho1 - rho * sight1 / sight) * scale - edge1, rho2 * scale
 
 
 def _arcsin_small(s: Array) -> Array:

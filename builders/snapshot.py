@@ -14,8 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from orbittrace_data.atomic import new_directory
-from orbittrace_data.errors import FailedError, InputError
 
+from ..errors import FailedError, InputError
 from .element_set import ElementSet, format_epoch
 from .gp import read_element_sets
 

@@ -87,7 +87,7 @@ def moon_teme(unix_s: NDArray[np.int64]) -> Array:
 class Table:
     """Smooth vectors on knots at whole multiples of ``step_s`` since 1970, one cubic between two knots.
 
-    ``coefficients[k, component, power]`` is the cubic in the fraction of the step after knot k; the
+    ``coefficients[power, component, knot]`` is the cubic in the fraction of the step after a knot; the
     knots do not depend on the span's start, so neither do the values.
     """
 
@@ -119,7 +119,7 @@ class Table:
         u -= knot
         rows = self.coefficients
         values: list[tuple[Array, ...]] = []
-        c = [[rows[k, component][knot] for k in range(4)] for component in range(rows.shape[1])]
+        c = [[rows[k, component].take(knot) for k in range(4)] for component in range(rows.shape[1])]
         values.append(tuple(((c3 * u + c2) * u + c1) * u + c0 for c0, c1, c2, c3 in c))
         if order > 0:
             values.append(tuple(((3 * c3 * u + 2 * c2) * u + c1) * scale for _, c1, c2, c3 in c))

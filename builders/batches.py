@@ -1,0 +1,118 @@
+"""Several satellites' SGP4 states on coarse grids, gathered into arrays so that NumPy's calls cost little."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sgp4.api import Satrec
+
+from .element_set import ElementSet
+from .propagation import describe_error, grid, julian_date, satrec, states
+from .shadow import Vector
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+POINTS_PER_REV = 4
+NODES_PER_BATCH = 20_000  # fewer satellites a batch cost more calls, more fall out of the cache
+LOW_KM = 6_600.0  # below this radius SGP4 can fail between two nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """States of several satellites on their grids, one satellite after the other.
+
+    ``first[i]`` is the first node of satellite i, ``first[-1]`` the number of nodes.
+    """
+
+    models: Sequence[Satrec]
+    start_ms: int
+    first: Ints
+    t_s: Array
+    r: Vector
+    v: Vector
+
+    def satellite_of(self, node: Ints) -> Ints:
+        """Say which satellite nodes (or the cells that begin there) belong to."""
+        return np.searchsorted(self.first, node, side="right") - 1
+
+    def propagate(self, satellite: Ints, t_s: Array) -> tuple[Vector, Vector]:
+        """Run SGP4 for rows sorted by satellite: TEME position and velocity as columns."""
+        r, v = np.empty((len(t_s), 3)), np.empty((len(t_s), 3))
+        whole, fraction = julian_date(self.start_ms, t_s)
+        edges = np.flatnonzero(np.diff(satellite)) + 1
+        begins = np.concatenate([[0], edges]).tolist() if len(t_s) else []
+        ends = [*edges.tolist(), len(t_s)]
+        for begin, end in zip(begins, ends, strict=False):
+            model = self.models[int(satellite[begin])]
+            _, r[begin:end], v[begin:end] = model.sgp4_array(whole[begin:end], fraction[begin:end])
+        return columns(r), columns(v)
+
+
+def columns(rows: Array) -> Vector:
+    """Turn shape (n, 3) into three contiguous arrays."""
+    x, y, z = np.ascontiguousarray(rows.T)
+    return x, y, z
+
+
+def batches(
+    element_sets: Sequence[ElementSet], start_ms: int, span_ms: int
+) -> Iterator[tuple[Ints, Batch | None, Ints, list[str]]]:
+    """Propagate satellites to their grids, a few at a time: members, states, known until, reasons."""
+    members: list[int] = []
+    flights: list[tuple[Satrec, Array, Array, Array]] = []
+    ends: list[int] = []
+    reasons: list[str] = []
+    nodes = 0
+    for i, element_set in enumerate(element_sets):
+        flight, end, reason = _fly(satrec(element_set), start_ms, span_ms)
+        members.append(i)
+        ends.append(end)
+        reasons.append(reason)
+        if flight is not None:
+            flights.append(flight)
+            nodes += len(flight[1])
+        if nodes >= NODES_PER_BATCH or i == len(element_sets) - 1:
+            yield np.array(members), _gather(flights, start_ms), np.array(ends), reasons
+            members, flights, ends, reasons, nodes = [], [], [], [], 0
+
+
+def _gather(flights: list[tuple[Satrec, Array, Array, Array]], start_ms: int) -> Batch | None:
+    if not flights:
+        return None
+    models, t_s, r, v = zip(*flights, strict=True)
+    first = np.cumsum([0, *map(len, t_s)])
+    return Batch(
+        models, start_ms, first, np.concatenate(t_s), columns(np.concatenate(r)), columns(np.concatenate(v))
+    )
+
+
+def _fly(
+    model: Satrec, start_ms: int, span_ms: int
+) -> tuple[tuple[Satrec, Array, Array, Array] | None, int, str]:
+    """Propagate one satellite to its grid, as far as SGP4 carries it."""
+    end_ms, reason = span_ms, ""
+    while end_ms > 0:
+        t_s = grid(model, start_ms, end_ms / 1000, POINTS_PER_REV)
+        error, r, v = states(model, start_ms, t_s)
+        if not error.any() and (r * r).sum(axis=1).min() < LOW_KM**2:
+            fine_s = np.unique(np.concatenate([t_s, np.arange(0.0, end_ms / 1000, 60.0)]))
+            fine_error = states(model, start_ms, fine_s)[0]
+            if fine_error.any():
+                t_s, error = fine_s, fine_error
+        if not error.any():
+            return (model, t_s, r, v), end_ms, reason
+        bad = int(np.argmax(error > 0))
+        reason = describe_error(int(error[bad]))
+        if bad == 0:
+            break
+        good_ms, bad_ms = int(t_s[bad - 1] * 1000), int(np.ceil(t_s[bad] * 1000))
+        while bad_ms - good_ms > 1:
+            middle = (good_ms + bad_ms) // 2
+            if states(model, start_ms, np.array([middle / 1000]))[0][0]:
+                bad_ms = middle
+            else:
+                good_ms = middle
+        end_ms = min(good_ms, end_ms - 1)
+    return None, 0, reason
