@@ -140,7 +140,11 @@ def test_every_method_and_regime_resumes_bit_for_bit(tmp_path, method, persists)
 
 
 def test_checkpoints_against_other_failures_change_nothing(tmp_path):
-    same_run(train(small()), train(small(), tmp_path, save_every=5))
+    every = small(save_every=5)
+    result = train(every, tmp_path, keep=99)
+    same_run(train(small()), result)
+    steps = [checkpoint.step_of(path) for path in checkpoint.checkpoints(tmp_path / "checkpoints")]
+    assert {5, 10, 15, 20, 24} <= set(steps)
 
 
 # What a checkpoint holds -----------------------------------------------------------------------------

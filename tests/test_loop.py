@@ -222,6 +222,7 @@ def test_a_config_that_cannot_be_is_refused(options, message):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_weak_is_worse_than_strong_by_more_than_the_noise_of_the_data_order():
     def loss(method, order):
         config = Config("gpt2-tiny", ORBIT, method, order_seed=order)

@@ -7,7 +7,7 @@ the wall clock and the active clock say.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ..trace import Trace
 from .methods import Gap
 
 POLL_S = 0.2
+CHUNK = 1024
 
 
 @dataclass(frozen=True)
@@ -29,33 +30,33 @@ class Reading:
 
 
 class VirtualClock:
-    """Follows a plan; nothing waits."""
+    """Follows a plan; nothing waits.
+
+    Where a forecast missed and steps were lost, their second run counts, with all the gaps since they were
+    last saved as one.
+    """
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self._windows = {int(first): w for w, first in enumerate(plan.first_step) if w}
-        self._first, self._base = 0, Reading(0, 0, 0)
-        self._last = -1
+        self._gap_ns: dict[int, int] = {}
+        for first, gap_ns in zip(plan.first_step.tolist(), plan.gap_ns.tolist(), strict=True):
+            self._gap_ns[first] = self._gap_ns.get(first, 0) + gap_ns
+        self._chunk, self._readings = -1, []
 
     def gap_before(self, step: int) -> Gap | None:
         """Return the gap between the step before and this one."""
-        window = self._windows.get(step)
-        if window is None:
-            return None
-        return Gap(step, int(self.plan.delta[window]), int(self.plan.gap_ns[window]) / NS_PER_S)
+        gap_ns = self._gap_ns.get(step) if step else None
+        return None if gap_ns is None else Gap(step, gap_ns // self.plan.step_ns, gap_ns / NS_PER_S)
 
     def read(self, step: int) -> Reading:
         """Return the clocks when a step starts."""
-        plan = self.plan
-        if not self._first <= step <= self._last:  # another window: look it up once
-            window = plan.window_of(step)
-            self._first = int(plan.first_step[window])
-            self._last = self._first + int(plan.step_count[window]) - 1
-            self._base = Reading(plan.step_start_ns(self._first), plan.active_ns(self._first), 0)
-            self._origin = int(plan.train_start_ns[0])
-        wall = self._base.wall_ns + (step - self._first) * plan.step_ns
-        active = self._base.active_ns + (step - self._first) * plan.step_ns
-        return Reading(wall, active, (wall - self._origin) // plan.step_ns)
+        chunk, place = divmod(step, CHUNK)
+        if chunk != self._chunk:  # many steps at once: an array's look-up costs as much as a thousand
+            steps = np.arange(chunk * CHUNK, min((chunk + 1) * CHUNK, self.plan.steps))
+            clocks = (self.plan.step_start_ns(steps), self.plan.active_ns(steps), self.plan.wall_step(steps))
+            self._readings = [Reading(*now) for now in zip(*(c.tolist() for c in clocks), strict=True)]
+            self._chunk = chunk
+        return self._readings[place]
 
     def wait(self, should_stop: Callable[[], bool]) -> None:
         """Do nothing: virtual time passes by itself."""
@@ -106,7 +107,7 @@ class RealClock:
     ):
         if not len(trace.windows):
             raise InputError(f"trace {trace.trace_id} has no window: real-time training would wait for ever")
-        self._edges = trace.repeat(2).gaps.astype(np.int64) * NS_PER_MS  # two rounds: a gap may cross the end
+        self._gaps = trace.repeat(2).gaps.astype(np.int64) * NS_PER_MS  # two rounds: a gap may cross the end
         self._span_ns = trace.span_ms * NS_PER_MS
         self.step_ns, self.save_ns, self.margin_ns = step_ns, save_ns, margin_ns
         self.origin_ns, self._now, self._sleep = round(origin_unix_s * NS_PER_S), now, sleep
@@ -135,7 +136,7 @@ class RealClock:
     def _gap_at_or_after(self, wall_ns: int) -> tuple[int, int] | None:
         """Return [start, stop) of the gap around or after an instant [ns], None if there is none at all."""
         round_, rest = divmod(wall_ns, self._span_ns)
-        later = self._edges[self._edges[:, 1] > rest]
+        later = self._gaps[self._gaps[:, 1] > rest]
         if not len(later):
             return None
         return int(later[0, 0]) + round_ * self._span_ns, int(later[0, 1]) + round_ * self._span_ns
@@ -200,3 +201,33 @@ class RealClock:
         if state:
             self.origin_ns = state["origin_ns"]
             self._left_ns, self._first_wall_ns = state["left_ns"], state["first_wall_ns"]
+
+
+def origin_unix_s(trace: Trace, anchor: Literal["now", "dates"], now_unix_s: float) -> float:
+    """Return the instant of a trace's t = 0 for a run in real time.
+
+    Parameters
+    ----------
+    trace : Trace
+    anchor : {"now", "dates"}
+        ``now`` moves the trace here; ``dates`` takes its own.
+    now_unix_s : float
+        Seconds since 1970.
+
+    Raises
+    ------
+    InputError
+        If its dates do not hold now, or it has none.
+    """
+    if anchor == "now":
+        return now_unix_s
+    if anchor != "dates":
+        raise InputError(f"a run in real time is anchored to 'now' or 'dates', got {anchor!r}")
+    if trace.start is None or trace.stop is None:
+        raise InputError(f"trace {trace.trace_id} is tied to no date: anchor it to now")
+    if not trace.start.timestamp() <= now_unix_s < trace.stop.timestamp():
+        raise InputError(
+            f"trace {trace.trace_id} holds from {trace.start.isoformat()} to {trace.stop.isoformat()}, and that "
+            "is not now: build one from fresh elements, or anchor it to now"
+        )
+    return trace.start.timestamp()

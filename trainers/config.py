@@ -42,6 +42,10 @@ class Config:
         LR warm-up.
     save_s, restore_s, margin_s : float
         Durations that the plan allows for [s].
+    save_every : int
+        Steps between checkpoints inside a window, against surprises; 0 for none.
+    actual : Trace, optional
+        What happened, where the trace is a forecast that missed.
     reenter_steps : int, optional
         In place of the method's longest ramp, for methods that have one.
     evaluate_every : int
@@ -78,6 +82,8 @@ class Config:
     save_s: float = 0.0
     restore_s: float = 0.0
     margin_s: float = 0.0
+    save_every: int = 0
+    actual: Trace | None = None
     reenter_steps: int | None = None
     evaluate_every: int = 0
     accumulate: int = 1
@@ -89,7 +95,13 @@ class Config:
     def __post_init__(self):
         if self.precision not in ("fp32", "bf16", "fp16"):
             raise ConfigError(f"precision is fp32, bf16 or fp16, got {self.precision!r}")
-        for name, least in (("threads", 1), ("accumulate", 1), ("evaluate_every", 0), ("seed", 0)):
+        for name, least in (
+            ("threads", 1),
+            ("accumulate", 1),
+            ("evaluate_every", 0),
+            ("save_every", 0),
+            ("seed", 0),
+        ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if isinstance(self.task, Task) and (self.regime.drift_at or self.data is not None):
@@ -118,15 +130,17 @@ class Config:
     @cached_property
     def plan(self) -> Plan:
         """When each step runs; an uninterrupted run has a trace without gaps."""
-        task, trace = self.resolved_task, self.trace
+        task, trace, actual = self.resolved_task, self.trace, self.actual
         if not self.resolved_method.interrupted:
-            trace = Trace(f"{trace.trace_id} without its gaps", trace.span_ms, trace.gaps[:0])
+            trace, actual = Trace(f"{trace.trace_id} without its gaps", trace.span_ms, trace.gaps[:0]), None
         return trace.plan(
             task.steps,
             step_s=task.step_s,
             save_s=self.save_s,
             restore_s=self.restore_s,
             margin_s=self.margin_s,
+            save_every=self.save_every or None,
+            actual=actual,
         )
 
     def identity(self) -> dict[str, Any]:
@@ -185,32 +199,39 @@ class Config:
         plain = {
             name: getattr(self, name)
             for name in self.__dataclass_fields__
-            if name not in ("trace", "method", "regime")
+            if name not in ("trace", "actual", "method", "regime")
         }
-        trace = self.trace
         return plain | {
             "method": method,
             "regime": {"persists": self.regime.persists, "drift_at": list(self.regime.drift_at)},
-            "trace": {
-                "trace_id": trace.trace_id,
-                "span_ms": trace.span_ms,
-                "start": None if trace.start is None else trace.start.isoformat(),
-                "regime": trace.regime,
-                "split": trace.split,
-                "release": trace.release,
-                "gaps": trace.gaps.tolist(),
-            },
+            "trace": _trace_to_json(self.trace),
+            "actual": None if self.actual is None else _trace_to_json(self.actual),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Config":
         """Read what `to_json` returned."""
-        trace = dict(values["trace"])
-        gaps, start = trace.pop("gaps"), trace.pop("start")
-        start = None if start is None else datetime.fromisoformat(start)
-        regime = Regime(values["regime"]["persists"], tuple(values["regime"]["drift_at"]))
+        actual = values["actual"]
         return cls(
-            **{name: value for name, value in values.items() if name not in ("trace", "regime")},
-            trace=Trace(**trace, gaps=gaps, start=start),
-            regime=regime,
+            **{name: value for name, value in values.items() if name not in ("trace", "actual", "regime")},
+            trace=_trace_from_json(values["trace"]),
+            actual=None if actual is None else _trace_from_json(actual),
+            regime=Regime(values["regime"]["persists"], tuple(values["regime"]["drift_at"])),
         )
+
+
+def _trace_to_json(trace: Trace) -> dict[str, Any]:
+    return {
+        "trace_id": trace.trace_id,
+        "span_ms": trace.span_ms,
+        "start": None if trace.start is None else trace.start.isoformat(),
+        "regime": trace.regime,
+        "split": trace.split,
+        "release": trace.release,
+        "gaps": trace.gaps.tolist(),
+    }
+
+
+def _trace_from_json(values: Mapping[str, Any]) -> Trace:
+    start = None if values["start"] is None else datetime.fromisoformat(values["start"])
+    return Trace(**{**values, "start": start})

@@ -81,7 +81,6 @@ def train(
     *,
     clock: Clock | None = None,
     keep: int = 2,
-    save_every: int = 0,
     rebase: bool = False,
     at_gap: Callable[[Gap], None] | None = None,
     on_step: Callable[[int], None] | None = None,
@@ -99,8 +98,6 @@ def train(
         By default virtual time under ``config.plan``.
     keep : int
         Checkpoints to keep.
-    save_every : int
-        Steps between checkpoints inside a window, against failures that no trace predicts; 0 for none.
     rebase : bool
         Whether to resume although the checkpoint belongs to another run.
     at_gap : callable, optional
@@ -268,7 +265,7 @@ def train(
             if on_step is not None:
                 on_step(step)
             stopped = parallel.any_process(should_stop())
-            if save_every and step % save_every == 0 and step < plan.steps:
+            if config.save_every and step % config.save_every == 0 and step < plan.steps:
                 save()
 
         # The end: keep the state, then measure.

@@ -10,10 +10,20 @@ import torch
 from torch import distributed
 
 
+def launched() -> bool:
+    """Return whether torchrun started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def launched_rank() -> int:
+    """Return this process's number as torchrun gave it, before there is a process group."""
+    return int(os.environ.get("RANK", "0")) if launched() else 0
+
+
 @contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
     """Join the process group that torchrun's environment describes, if there is one."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or distributed.is_initialized():
+    if not launched() or distributed.is_initialized():
         yield
         return
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
