@@ -105,7 +105,7 @@ def decode_catalog_number(field: str) -> int:
     >>> decode_catalog_number("25544"), decode_catalog_number("A0000"), decode_catalog_number("Z9999")
     (25544, 100000, 339999)
     """
-    if len(field) != 5 or not re.fullmatch(_CATALOG, field):
+    if not re.fullmatch(_CATALOG, field):
         raise BadField("catalogue number", f"{quote(field)} stands where {_LINE_1[0][4]} must stand")
     if field[0] in _ALPHA5:
         return (10 + _ALPHA5.index(field[0])) * 10_000 + int(field[1:])
@@ -167,7 +167,8 @@ def parse_tle(name: str, line1: str, line2: str) -> ElementSet:
     one = _match(1, _PATTERN_1, _LINE_1, line1)
     two = _match(2, _PATTERN_2, _LINE_2, line2)
     field, classification, designator, year, day, dot, ddot, bstar, kind, set_number, _ = one
-    if two[0] != field and decode_catalog_number(two[0]) != decode_catalog_number(field):
+    number = decode_catalog_number(field)
+    if decode_catalog_number(two[0]) != number:
         raise BadLine(
             2,
             "catalogue number",
@@ -191,7 +192,7 @@ def parse_tle(name: str, line1: str, line2: str) -> ElementSet:
     except BadField as bad:
         raise BadLine(2, bad.field, bad.reason) from None
     return ElementSet(
-        catalog_number=decode_catalog_number(field),
+        catalog_number=number,
         name=name,
         object_id=_object_id(designator),
         epoch_us=epoch_us,

@@ -97,7 +97,7 @@ def _epoch(epoch_us: int) -> str:
 
 
 def _first_derivative(value: float) -> str:
-    rounded = _rounded(value, 8)
+    rounded = _rounded(value, 8) if abs(value) < 1 else Decimal(1)
     if abs(rounded) >= 1:
         raise BadField("mean motion dot", f"a TLE holds less than 1 and not {value!r}: write it as OMM")
     return ("-" if rounded < 0 else " ") + f"{abs(rounded):.8f}"[1:]

@@ -97,6 +97,31 @@ def test_line_ends_padding_and_names_do_not_matter(end):
     assert unnamed.name == ""
 
 
+def test_both_lines_may_pad_the_number_in_their_own_way():
+    line1, line2 = edit(ISS[1], 3, "    5"), edit(ISS[2], 3, "00005")
+    assert [e.catalog_number for e in read(line1, line2).element_sets] == [5]
+
+
+def test_a_file_that_ends_after_line_1_is_told():
+    reading = read(*GPS, *ISS[:2])
+    assert [str(p) for p in reading.problems] == [
+        "line 5, line 2: no line 2 follows this line 1: the record is not whole"
+    ]
+
+
+def test_blank_counters_and_a_blank_class_are_read():
+    line1 = edit(edit(edit(ISS[1], 8, " "), 63, " "), 65, "    ")
+    (plain,) = read(line1, edit(ISS[2], 64, "     ")).element_sets
+    assert (plain.classification_type, plain.ephemeris_type) == ("U", 0)
+    assert (plain.element_set_no, plain.rev_at_epoch) == (0, 0)
+
+
+def test_comments_are_passed_over():
+    reading = read("# one", *GPS, "# two", ISS[0], "# three", *ISS[1:])
+    assert [e.name for e in reading.element_sets] == [GPS[0], ISS[0]]
+    assert reading.problems == ()
+
+
 def test_a_name_may_look_like_a_line_number():
     (named,) = read("1 DEGREE TO THE LEFT", *ISS[1:]).element_sets
     assert named.name == "1 DEGREE TO THE LEFT"
@@ -153,6 +178,14 @@ BAD = {
         (ISS[0], edit(ISS[1], 26, "O"), ISS[2]),
         "line 5, epoch day: '266.3O798760' stands in columns 21 to 32, where the day of the year, "
         "ddd.dddddddd must stand",
+    ),
+    "SGP4-XP": (
+        (ISS[0], edit(ISS[1], 63, "4"), ISS[2]),
+        "line 5, ephemeris type: 4 (SGP4-XP) is not SGP4: 0 and 2 are",
+    ),
+    "class in lower case": (
+        (ISS[0], edit(ISS[1], 8, "u"), ISS[2]),
+        "line 5, classification: 'u' stands in column 8, where a capital letter (U, C or S) must stand",
     ),
     "day of the year": (
         (ISS[0], edit(ISS[1], 21, "367.00000000"), ISS[2]),

@@ -60,6 +60,13 @@ def test_the_drag_term_keeps_five_digits(keyword, value, text):
         ("EPOCH", "2056-12-31T23:59:59.9999", "epoch: a TLE's two-digit year is 1957 to 2056, not 2057"),
         ("BSTAR", "1e9", "drag term BSTAR: a TLE holds less than 1e9 and not 1000000000.0"),
         ("MEAN_MOTION_DOT", "-1.5", "mean motion dot: a TLE holds less than 1 and not -1.5"),
+        (
+            "MEAN_MOTION_DOT",
+            "1e30",
+            "mean motion dot: a TLE holds less than 1 and not 1e+30",
+        ),  # found by fuzzing
+        ("MEAN_MOTION_DDOT", "-1e300", "mean motion ddot: a TLE holds less than 1e9 and not -1e+300"),
+        ("MEAN_MOTION_DOT", "0.999999999", "mean motion dot: a TLE holds less than 1 and not 0.999999999"),
         ("ECCENTRICITY", "0.99999999", "eccentricity: a TLE's seven digits cannot hold 0.99999999"),
         ("REV_AT_EPOCH", "100000", "revolution number: a TLE has 5 digits for it and not 100000"),
         ("ELEMENT_SET_NO", "10000", "element set number: a TLE has 4 digits for it and not 10000"),
