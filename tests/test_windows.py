@@ -3,13 +3,18 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
 from celestrak_server import SATELLITES, CelesTrak
 from gp_samples import ANALYST, ISS, NOMINAL, TLE, csv_text, kvn_text
 
+from orbittrace_data import builders
 from orbittrace_data.builders.gp import read_element_sets
 from orbittrace_data.builders.satellite_trace import trace_from_elements
 from orbittrace_data.builders.shadow import ShadowModel
@@ -195,3 +200,23 @@ def test_with_a_power_system_they_are_those_of_the_payload(iss, tmp_path, capsys
     assert "payload off" in output(capsys, iss, "--days", "1", "--ical", "--power", "cubesat-6u")
     assert run(["windows", iss, "--power", "absent.toml"]) == 2
     assert "cubesat-6u" in capsys.readouterr().err
+
+
+def test_reading_and_the_python_names_import_no_sgp4():
+    code = (
+        "import sys\n"
+        "from orbittrace_data.builders import read_element_sets, read_snapshot\n"
+        "read_snapshot('2024-09-22')\n"
+        "print([m for m in ('sgp4', 'erfa', 'astropy', 'datasets', 'torch', 'requests') if m in sys.modules])"
+    )
+    root = str(Path(__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_an_unknown_name_is_told():
+    with pytest.raises(AttributeError, match="has no attribute 'traces_from_elements'"):
+        getattr(builders, "traces_from" + "_elements")
