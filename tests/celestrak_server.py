@@ -150,7 +150,7 @@ class CelesTrak:
         send(request, 200, gzip.compress(b"A" * 5_000_000, 1), **{"Content-Encoding": "gzip"})
 
     def play_silent(self, request, data) -> None:
-        time.sleep(3)
+        time.sleep(4)
 
     def play_drip(self, request, data) -> None:
         """A byte now and then, never silent for long."""

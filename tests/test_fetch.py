@@ -17,7 +17,7 @@ from orbittrace_data.builders.fetch import FetchError, Limits, Query, QueryError
 from orbittrace_data.builders.snapshot import read_snapshot
 from orbittrace_data.cli import run
 
-SHORT = Limits(connect_s=1, silence_s=1, total_s=2, max_bytes=200_000)
+SHORT = Limits(connect_s=10, silence_s=2, total_s=3, max_bytes=200_000)
 
 
 @pytest.fixture
@@ -166,8 +166,8 @@ FAILURES = {
     "cut-chunks": "the connection to 127.0.0.1 ended in the middle of the answer (",
     "cut-unsaid": "the answer of 127.0.0.1 is not whole (",
     "bomb": "127.0.0.1 sent more than 0.190735 MiB: stopped, nothing was kept",
-    "silent": "127.0.0.1 fell silent for 1 s: try again later",
-    "drip": "127.0.0.1 was still sending after 2 s: stopped, nothing was kept",
+    "silent": "127.0.0.1 fell silent for 2 s: try again later",
+    "drip": "127.0.0.1 was still sending after 3 s: stopped, nothing was kept",
     "endless": "127.0.0.1 sent more than 0.190735 MiB: stopped, nothing was kept",
 }
 
