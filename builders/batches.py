@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sgp4.api import Satrec
 
+from .constants import SGP4_MU_KM3_PER_S2
 from .element_set import ElementSet
 from .propagation import describe_error, grid, julian_date, satrec, states
 from .shadow import Vector
@@ -14,8 +15,8 @@ from .shadow import Vector
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-POINTS_PER_REV = 4
 NODES_PER_BATCH = 20_000  # fewer satellites a batch cost more calls, more fall out of the cache
+WIDEST_TURN = 1.2  # of a cell of an eccentric orbit, at the speed of a circular one [rad]
 LOW_KM = 6_600.0  # below this radius SGP4 can fail between two nodes
 
 
@@ -94,8 +95,14 @@ def _fly(
     """Propagate one satellite to its grid, as far as SGP4 carries it."""
     end_ms, reason = span_ms, ""
     while end_ms > 0:
-        t_s = grid(model, start_ms, end_ms / 1000, POINTS_PER_REV)
+        t_s = grid(model, start_ms, end_ms / 1000)
         error, r, v = states(model, start_ms, t_s)
+        while model.ecco >= 0.03 and not error.any():
+            wide = _wide(t_s, r, v)
+            if not wide.any():
+                break
+            t_s = np.sort(np.concatenate([t_s, (t_s[:-1][wide] + t_s[1:][wide]) / 2]))
+            error, r, v = states(model, start_ms, t_s)
         if not error.any() and (r * r).sum(axis=1).min() < LOW_KM**2:
             fine_s = np.unique(np.concatenate([t_s, np.arange(0.0, end_ms / 1000, 60.0)]))
             fine_error = states(model, start_ms, fine_s)[0]
@@ -116,3 +123,18 @@ def _fly(
                 good_ms = middle
         end_ms = min(good_ms, end_ms - 1)
     return None, 0, reason
+
+
+def _wide(t_s: Array, r: Array, v: Array) -> NDArray[np.bool_]:
+    """Say which cells are too long for their polynomial: where the orbit turns too far in one.
+
+    Far from its epoch an eccentric orbit's perigee may pass where the grid is thin.
+    """
+    step = np.diff(t_s)
+    radius = np.sqrt((r * r).sum(axis=1))
+    rate = (r * v).sum(axis=1) / radius
+    low = np.minimum(
+        radius[:-1] + np.minimum(rate[:-1], 0) * step / 2, radius[1:] - np.maximum(rate[1:], 0) * step / 2
+    )
+    low = np.maximum(low, 6_400.0)
+    return step * np.sqrt(SGP4_MU_KM3_PER_S2 / low) / low > WIDEST_TURN

@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import FailedError, InputError
+from ..errors import InputError
 from .batches import Array, Batch, Ints, batches
 from .element_set import ElementSet
 from .propagation import acceleration
-from .refinement import refine
+from .refinement import ContactError, refine
 from .roots import golden_minimum
 from .search import find_brackets, guess_contacts
 from .shadow import Depth, Occluder, ShadowModel, depths, obscuration, occluders
@@ -29,10 +29,6 @@ DEPTHS = ("gap", "half", "penumbra", "umbra")  # sorted, as the rows are
 
 class SpanError(InputError):
     """A span that cannot be searched."""
-
-
-class ContactError(FailedError):
-    """Contacts that do not alternate between entering and leaving."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +183,8 @@ def _intervals(batch: Batch, track: Track, wanted: tuple[Depth, ...], ends_ms: I
     which, satellite, guess_s = found.which[order], satellite[order], guess_s[order]
     entering = (found.low_km >= 0)[order]
     start_s, step_s = track.start_s[found.k], track.step_s[found.k]
-    low_s = (start_s + found.low * step_s)[order]
-    high_s = (start_s + found.high * step_s)[order]
+    low_s = (start_s + (found.low - found.slack[0]) * step_s)[order]
+    high_s = (start_s + (found.high + found.slack[1]) * step_s)[order]
     t_s = refine(batch, track.occluder, named, which, satellite, entering, guess_s, low_s, high_s)
     pairs: dict[str, _Pairs] = {}
     for i, depth in enumerate(named):

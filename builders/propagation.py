@@ -10,6 +10,8 @@ from .element_set import ElementSet
 Array = NDArray[np.float64]
 
 LARGEST_SGP4_NUMBER = 339_999  # sgp4 refuses more, although the number plays no part in the model
+DEEP_SPACE_RAD_PER_MIN = 2 * np.pi / 225  # SGP4 takes longer periods for deep space
+LOW_POINTS, DEEP_POINTS, LONGEST_CELL_S = 4, 8, 7_200.0
 PLAUSIBLE_RADIUS_KM = (6_250.0, 2_000_000.0)
 
 SGP4_ERRORS = {
@@ -114,13 +116,11 @@ def describe_error(code: int) -> str:
     return f"SGP4 error {code}: {SGP4_ERRORS.get(code, 'unknown')}"
 
 
-def grid(model: Satrec, start_ms: int, span_s: float, points_per_rev: float) -> Array:
-    """Choose the times at which an orbit is sampled: denser near perigee where it is eccentric.
+def grid(model: Satrec, start_ms: int, span_s: float) -> Array:
+    """Choose the times at which an orbit is sampled.
 
-    Parameters
-    ----------
-    points_per_rev : float
-        For a circular orbit; eccentric ones get more, uniform in eccentric anomaly.
+    Low orbits get `LOW_POINTS` a revolution and SGP4's deep-space ones, which the Sun and the Moon pull too,
+    `DEEP_POINTS`; eccentric ones more, uniform in eccentric anomaly.
 
     Returns
     -------
@@ -130,7 +130,8 @@ def grid(model: Satrec, start_ms: int, span_s: float, points_per_rev: float) -> 
     mean_motion = model.no_kozai / 60.0  # [rad/s]
     turns = mean_motion * span_s / (2 * np.pi)
     e = min(max(model.ecco, 0.0), 0.95)
-    cells = int(np.ceil(turns * points_per_rev * (1 + 4 * e))) + 1
+    points = LOW_POINTS if model.no_kozai > DEEP_SPACE_RAD_PER_MIN else DEEP_POINTS
+    cells = int(np.ceil(max(turns * points * (1 + 4 * e), span_s / LONGEST_CELL_S))) + 1
     if e < 0.03:
         return np.linspace(0.0, span_s, cells + 1)
     # Mean anomaly at the start; a degree or two of perigee drift matters little to where points lie.

@@ -5,11 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import FailedError
 from .batches import Array, Batch, Ints
 from .propagation import acceleration
 from .shadow import Depth, Occluder, Vector, distance_rates
 
 TOLERANCE_S = 1e-9
+
+
+class ContactError(FailedError):
+    """Contacts that cannot be found where they were expected, or do not alternate."""
+
 
 _State = tuple[Array, Vector, Vector, Vector]  # time, position, velocity, acceleration
 
@@ -38,6 +44,7 @@ def refine(
     """
     t_s, low, high = guess_s.copy(), low_s.copy(), high_s.copy()
     sign = np.where(entering, 1.0, -1.0)
+    seen_low, seen_high = np.zeros(len(t_s), bool), np.zeros(len(t_s), bool)
     active = np.arange(len(t_s))
     # Only the leading terms of some rates are known; the Moon's half boundary is differentiated numerically.
     slope_error = 2e-8 if occluder.centre is None else 1e-5
@@ -58,8 +65,10 @@ def refine(
         x, q, sun = occluder.motion(batch.start_ms, now, r, v, a)
         g, g1, g2 = distance_rates(occluder, named, which[active], x, q, sun)
         before = sign[active] * g > 0
-        low[active] = np.where(before, np.maximum(now, low[active]), low[active])
-        high[active] = np.where(before, high[active], np.minimum(now, high[active]))
+        a_low, a_high = np.where(before, now, low[active]), np.where(before, high[active], now)
+        low[active], high[active] = a_low, a_high
+        seen_low[active] |= before
+        seen_high[active] |= ~before
         with np.errstate(divide="ignore", invalid="ignore"):
             step = -g / g1
             step = step - g2 * step * step / (2 * g1)
@@ -67,11 +76,17 @@ def refine(
             length = np.abs(step)
             error = length * (doubt / np.abs(g1) + slope_error + length * 1e-3 * pull / np.abs(g1))
         new = now + step
-        wild = ~((new >= low[active] - 1e-3) & (new <= high[active] + 1e-3))
-        new = np.where(wild, (low[active] + high[active]) / 2, new)
-        t_s[active] = new
+        wild = ~((new >= a_low) & (new <= a_high))
+        t_s[active] = np.where(wild, (a_low + a_high) / 2, new)
         done = ~wild & (error < TOLERANCE_S / 2)
-        done |= high[active] - low[active] < TOLERANCE_S / 2
+        narrow = a_high - a_low < TOLERANCE_S / 2
+        lost = active[~done & narrow & ~(seen_low[active] & seen_high[active])]
+        if len(lost):
+            raise ContactError(
+                f"no contact with the {occluder.name}'s shadow near {t_s[lost[0]]:.3f} s, where one was "
+                "expected; please report the element sets and the span"
+            )
+        done |= narrow
         more = np.flatnonzero(~done)
         last = _rows(here, more)
         active = active[more]

@@ -18,7 +18,8 @@ from .roots import rising_root
 from .shadow import Depth, Occluder, distance_rates, signed_distances
 from .tracks import Track
 
-SLACK_KM = 1.0  # where a polynomial comes this close to a boundary, SGP4 decides
+SLACK_KM = 4.0  # where a polynomial comes this close to a boundary, SGP4 decides
+SOFT_END = 1e-3  # of a cell: in a second of a low orbit, a boundary moves by several times the slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,8 @@ class Brackets:
         Fractions of the cell.
     low_km, high_km : ndarray, shape (n,)
         Signed distance there; a satellite enters where ``low_km`` is positive.
+    slack : tuple of ndarray, shape (n,)
+        How far beyond ``low`` and ``high`` a contact may lie on SGP4 itself [fraction of the cell].
     inside_first, inside_last : ndarray of bool, shape (depths, cells)
         Whether the satellite is inside at the left and the right end of each cell.
     """
@@ -45,6 +48,7 @@ class Brackets:
     high: Array
     low_km: Array
     high_km: Array
+    slack: tuple[Array, Array]
     inside_first: NDArray[np.bool_]
     inside_last: NDArray[np.bool_]
 
@@ -90,10 +94,11 @@ def find_brackets(batch: Batch, track: Track, wanted: Sequence[Depth], parts: in
     inside = g < 0
     change = inside[:, 1:] ^ inside[:, :-1]
     which, j, k = _where(change & track.valid)
-    rows = [(which, k, j / parts, (j + 1) / parts, g[which, j, k], g[which, j + 1, k])]
+    soft = np.full(len(k), SOFT_END)
+    rows = [(which, k, j / parts, (j + 1) / parts, g[which, j, k], g[which, j + 1, k], soft, soft)]
     rows += _hidden_pairs(batch, track, wanted, g, (near[:, 1:] | near[:, :-1]) & ~change)
-    which, k, low, high, low_km, high_km = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return Brackets(which, k, low, high, low_km, high_km, inside[:, 0], inside[:, -1])
+    which, k, low, high, low_km, high_km, *slack = (np.concatenate(p) for p in zip(*rows, strict=True))
+    return Brackets(which, k, low, high, low_km, high_km, (slack[0], slack[1]), inside[:, 0], inside[:, -1])
 
 
 def _where(flags: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
@@ -139,7 +144,7 @@ def _settle_near_zero(
 
 def _hidden_pairs(
     batch: Batch, track: Track, wanted: Sequence[Depth], g: Array, close: NDArray[np.bool_]
-) -> list[tuple[Ints, Ints, Array, Array, Array, Array]]:
+) -> list[tuple[Ints, Ints, Array, Array, Array, Array, Array, Array]]:
     """Find pairs of contacts between two samples on the same, close side of a boundary."""
     parts, cells = g.shape[1] - 1, len(track.cell)
     which, j, k = _where(close)
@@ -166,9 +171,10 @@ def _hidden_pairs(
     hit = np.flatnonzero((least < 0) & (u > low) & (u < high))
     which, j, k, u = which[hit], j[hit], k[hit], u[hit]
     low, high, at_u = low[hit], high[hit], (sign * least)[hit]
+    soft, firm = np.full(len(k), SOFT_END), np.zeros(len(k))
     return [
-        (which, k, low, u, g[which, j, k], at_u),
-        (which, k, u, high, at_u, g[which, j + 1, k]),
+        (which, k, low, u, g[which, j, k], at_u, soft, firm),
+        (which, k, u, high, at_u, g[which, j + 1, k], firm, soft),
     ]
 
 
