@@ -1,14 +1,19 @@
 """Regenerate what README states in figures: ``python -m orbittrace_data.builders.readme`` in a checkout."""
 
+import io
 import re
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..atomic import write_bytes
+from ..cli import run
 from ..loader import load_table, load_trace
 from ..timeline import plot_timelines, save_figure
 from .card import traces_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
+SECOND_SNAPSHOT = "2026-08-16"
 CONTRASTING = ("leo-25544", "leo-26958", "meo-38833", "geo-28912")
 
 
@@ -20,7 +25,23 @@ def generated_blocks() -> dict[str, str]:
         load_table("traces", split="dev"),
         load_table("traces", split="test"),
     ]
-    return {"traces": traces_markdown(pa.concat_tables(tables).sort_by([("regime", "descending")]))}
+    return {
+        "traces": traces_markdown(pa.concat_tables(tables).sort_by([("regime", "descending")])),
+        "diff": _diff(),
+    }
+
+
+def _diff() -> str:
+    """Return what ``orbittrace diff`` prints for the release and one from the second snapshot."""
+    with TemporaryDirectory() as folder:
+        newer = f"{folder}/newer"
+        printed = io.StringIO()
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            run(["build", "--snapshot", SECOND_SNAPSHOT, "--out", newer])
+            with redirect_stdout(printed):
+                run(["diff", "bundled", newer])
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    return "```text\n" + "\n".join(lines) + "\n```\n"
 
 
 def replace_blocks(text: str, blocks: dict[str, str]) -> str:

@@ -118,12 +118,10 @@ def diff(
     console = wide_console()
     console.print(table)
     if any(not one.same_dates for one in result.traces):
-        console.print(
-            "The releases share no dates: contacts are not paired, only duty cycles and counts compare."
-        )
+        print("The releases share no dates: contacts are not paired, only duty cycles and counts compare.")
     for name, ids in (("A", result.only_a), ("B", result.only_b)):
         if ids:
-            console.print(f"only in {name}: {', '.join(ids)}", highlight=False)
+            print(f"only in {name}: {', '.join(ids)}")
 
 
 def parse_instant(text: str) -> int:
