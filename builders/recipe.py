@@ -110,7 +110,13 @@ def make_recipe(
     snapshot, remarks = _element_sets(source)
     by_number = {e.catalog_number: e for e in snapshot.element_sets}
     if everything:
-        selected = tuple(Selected(number, "test") for number in by_number)
+        selected = tuple(Selected(number, "test") for number in by_number if number)
+        unnumbered = sum(e.catalog_number == 0 for e in snapshot.element_sets)
+        if unnumbered:
+            remarks.append(
+                f"{unnumbered} records of {snapshot.name} have no catalogue number and are left out: a trace is "
+                "named by it"
+            )
     elif catalog:
         selected = tuple(Selected(number, "test") for number in dict.fromkeys(catalog))
     else:

@@ -1,19 +1,17 @@
 """Build a release: a Hugging Face dataset repository with data, manifest and card, swapped in whole."""
 
 import hashlib
-import platform
+import logging
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .. import __version__
 from ..atomic import new_directory
-from ..digest import content_digest
 from ..errors import InputError
 from ..loader import require_frozen_content
 from ..manifest import (
@@ -22,42 +20,27 @@ from ..manifest import (
     DataFile,
     Manifest,
     check_version,
-    file_sha256,
 )
-from ..schema import CONFIGS
+from ..schema import CONFIGS, TRACES
 from .card import render_card
-from .contacts import find_shadows
+from .catalogue import Built, ChunkError, Crew, build_data
 from .element_set import ElementSet
-from .recipe import Recipe, chosen_elements
-from .satellite_trace import require_known, satellite_traces
+from .recipe import Recipe
+from .shards import tool_versions
 from .snapshot import Snapshot
-from .tables import release_tables
+from .work import ResumeError, lock, work_folder_of
 
-ROWS_PER_GROUP = 100_000
-
-
-def tables_by_split(recipe: Recipe) -> dict[str, dict[str, pa.Table]]:
-    """Compute a recipe's rows: ``{split: {config: table}}``, empty splits left out."""
-    elements = chosen_elements(recipe)
-    shadows = find_shadows(elements, recipe.start_ms, recipe.span_ms, recipe.model)
-    require_known(elements, shadows, recipe.span_ms)
-    traces = satellite_traces(elements, shadows, recipe.start_ms, recipe.span_ms, recipe.model)
-    whole = release_tables(elements, traces, shadows)
-    result = {}
-    for split in ("dev", "test"):
-        inside = {t.trace_id for t, s in zip(traces, recipe.selected, strict=True) if s.split == split}
-        if inside:
-            result[split] = {name: _rows_of(table, inside) for name, table in whole.items()}
-    return result
+_log = logging.getLogger("orbittrace")
 
 
-def _rows_of(table: pa.Table, trace_ids: set[str]) -> pa.Table:
-    return table.filter(
-        pa.array([trace_id in trace_ids for trace_id in table["trace_id"].to_pylist()], pa.bool_())
-    )
-
-
-def build_release(recipe: Recipe, out: str | Path, notes: dict[str, Any] | None = None) -> Manifest:
+def build_release(
+    recipe: Recipe,
+    out: str | Path,
+    notes: dict[str, Any] | None = None,
+    crew: Crew | None = None,
+    *,
+    resume: bool = False,
+) -> Manifest:
     """Build a release folder and swap it in.
 
     Parameters
@@ -67,63 +50,59 @@ def build_release(recipe: Recipe, out: str | Path, notes: dict[str, Any] | None 
         The folder to write. Only an OrbitTrace release or nothing may be there.
     notes : dict, optional
         Further facts for manifest and card, such as the error budget.
+    crew : Crew, optional
+        Who does the work; by default this process alone. The rows do not depend on it.
+    resume : bool
+        Continue the build of ``out`` that was interrupted.
 
     Returns
     -------
     Manifest
+        Satellites without a trace stand in its notes under ``left_out``.
 
     Raises
     ------
     InputError
         If ``out`` holds anything else, which is left as it is.
+    ChunkError
+        If some satellites' chunks could not be built; the others are kept for `resume`.
     """
     require_replaceable(out)
-    by_split = tables_by_split(recipe)
-    with new_directory(out, replace=True) as folder:
-        files = [
-            write_table(folder, config, split, tables[config])
-            for config in CONFIGS
-            for split, tables in by_split.items()
-            if tables[config].num_rows
-        ]
-        traces = pa.concat_tables([tables["traces"] for tables in by_split.values()])
-        manifest = write_manifest(folder, recipe, files, traces, notes or {})
-        require_frozen_content(manifest, "this build")
+    work = work_folder_of(out)
+    with lock(work):
+        try:
+            built = build_data(recipe, work, crew, continued=resume)
+            manifest = _release(recipe, built, out, notes or {})
+        except KeyboardInterrupt:
+            _log.warning("the finished chunks are kept in %s: --resume continues with them", work)
+            raise
+        except (ChunkError, ResumeError, OSError):
+            raise  # what is finished stays, for another try
+        except Exception:
+            shutil.rmtree(work)
+            raise
+        shutil.rmtree(work)
         return manifest
 
 
-def write_table(
-    folder: Path, config: str, split: str, table: pa.Table, shard: int = 0, of: int = 1
-) -> DataFile:
-    """Write one parquet file of a release and return its entry for the manifest."""
-    path = f"data/{config}/{split}-{shard:05d}-of-{of:05d}.parquet"
-    target = folder / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        table.combine_chunks(),
-        target,
-        compression="zstd",
-        compression_level=3,
-        row_group_size=ROWS_PER_GROUP,
-        store_schema=False,
-        version="2.6",
-        data_page_version="1.0",
-    )
-    return DataFile(
-        path=path,
-        config=config,
-        split=split,
-        rows=table.num_rows,
-        bytes=target.stat().st_size,
-        sha256=file_sha256(target),
-        content_digest=content_digest(table),
-    )
+def _release(recipe: Recipe, built: Built, out: str | Path, notes: dict[str, Any]) -> Manifest:
+    """Make a release of the data in a work folder."""
+    with new_directory(out, replace=True) as folder:
+        files = built.place(folder)
+        facts = [name for name in TRACES.names if name not in ("gap_start_ms", "gap_stop_ms")]
+        paths = [folder / file.path for file in files if file.config == "traces"]
+        traces = pa.concat_tables([pq.ParquetFile(path).read(columns=facts) for path in paths])
+        if built.left_out:
+            notes = {**notes, "left_out": [one.to_json() for one in built.left_out]}
+        manifest = write_manifest(folder, recipe, files, traces, notes)
+        require_frozen_content(manifest, "this build")
+        return manifest
 
 
 def write_manifest(
     folder: Path, recipe: Recipe, files: Sequence[DataFile], traces: pa.Table, notes: dict[str, Any]
 ) -> Manifest:
-    """Write manifest and card of a release whose data files are written."""
+    """Write manifest and card of a release whose data files are written; of the traces no gaps are needed."""
     configs = [config for config in CONFIGS if any(f.config == config for f in files)]
     manifest = Manifest(
         version=check_version(recipe.version),
@@ -158,16 +137,6 @@ def snapshot_of(facts: dict[str, str], element_sets: Sequence[ElementSet]) -> Sn
 def schema_of(schema: pa.Schema) -> list[dict[str, Any]]:
     """Describe a schema in JSON."""
     return [{"name": f.name, "type": str(f.type), "nullable": f.nullable} for f in schema]
-
-
-def tool_versions() -> dict[str, str]:
-    """Return what the numbers were computed and written with."""
-    packages = ("sgp4", "pyerfa", "numpy", "pyarrow")
-    return {
-        "orbittrace-data": __version__,
-        "python": platform.python_version(),
-        **{name: installed_version(name) for name in packages},
-    }
 
 
 def require_replaceable(out: str | Path) -> None:

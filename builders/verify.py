@@ -1,7 +1,9 @@
 """Verify a release: every digest, then its rows against a rebuild from the element sets."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,12 +11,15 @@ import pyarrow.parquet as pq
 from ..digest import content_digest
 from ..errors import FailedError
 from ..loader import open_release
-from ..manifest import CARD_NAME, Manifest, ReleaseError
+from ..manifest import CARD_NAME, DataFile, Manifest, ReleaseError
+from ..schema import CONFIGS
+from .catalogue import Crew, build_data
 from .element_set import ElementSet
 from .recipe import Recipe
-from .release import snapshot_of, tables_by_split
+from .release import snapshot_of
 from .selection import Selected
 from .shadow import ShadowModel
+from .shards import SPLITS
 from .snapshot import Snapshot, SnapshotError, read_snapshot
 from .tables import element_sets_of
 
@@ -32,7 +37,9 @@ class Verification:
     rebuilt_from: str
 
 
-def verify_release(source: str | Path | None = None, version: str | None = None) -> Verification:
+def verify_release(
+    source: str | Path | None = None, version: str | None = None, crew: Crew | None = None
+) -> Verification:
     """Check every digest of a release, rebuild it and compare rows and schema.
 
     Parameters
@@ -40,6 +47,8 @@ def verify_release(source: str | Path | None = None, version: str | None = None)
     source : str or Path, optional
         As for `orbittrace_data.load_traces`; the bundled release by default.
     version : str, optional
+    crew : Crew, optional
+        Who rebuilds; by default this process alone.
 
     Returns
     -------
@@ -53,37 +62,31 @@ def verify_release(source: str | Path | None = None, version: str | None = None)
         Naming the first rows that the rebuild gives otherwise.
     """
     folder, manifest = open_release(source, version)
-    stored = stored_tables(folder, manifest)
     for file in manifest.files:
-        table = pq.ParquetFile(folder / file.path).read()
-        if content_digest(table) != file.content_digest:
+        if content_digest(_table(folder, file)) != file.content_digest:
             raise ReleaseError(
                 f"{folder / file.path}: its rows do not have the content digest of the manifest"
             )
-    recipe, origin = recipe_of(manifest, stored)
-    for split, tables in tables_by_split(recipe).items():
-        for config, rebuilt in tables.items():
-            compare_tables(stored.get((config, split)), rebuilt, f"{folder / CARD_NAME}: {config}/{split}")
+    recipe, origin = recipe_of(folder, manifest)
+    with TemporaryDirectory(prefix="orbittrace-verify-") as work:
+        built = build_data(recipe, Path(work), crew)
+        for config in CONFIGS:
+            for split in SPLITS:
+                compare_rows(
+                    (folder, manifest.files_of(config, split)),
+                    (built.folder, built.files(config, split)),
+                    f"{folder / CARD_NAME}: {config}/{split}",
+                )
     return Verification(len(manifest.files), sum(f.rows for f in manifest.files), origin)
 
 
-def stored_tables(folder: Path, manifest: Manifest) -> dict[tuple[str, str], pa.Table]:
-    """Read all data of a release, its shards joined: ``{(config, split): table}``."""
-    shards: dict[tuple[str, str], list[pa.Table]] = {}
-    for file in manifest.files:
-        table = pq.ParquetFile(folder / file.path).read()
-        shards.setdefault((file.config, file.split), []).append(table)
-    return {key: pa.concat_tables(tables) for key, tables in shards.items()}
-
-
-def recipe_of(manifest: Manifest, stored: dict[tuple[str, str], pa.Table]) -> tuple[Recipe, str]:
+def recipe_of(folder: Path, manifest: Manifest) -> tuple[Recipe, str]:
     """Return what a release was built from, and where its element sets were found."""
     selected, elements = [], []
-    for split in ("dev", "test"):
-        if ("elements", split) in stored:
-            found = element_sets_of(stored["elements", split])
-            elements += found
-            selected += [Selected(e.catalog_number, split) for e in found]
+    for file in manifest.files_of("elements"):
+        found = element_sets_of(_table(folder, file))
+        elements += found
+        selected += [Selected(e.catalog_number, file.split) for e in found]
     snapshot, origin = _snapshot(manifest, elements)
     recipe = Recipe(
         snapshot=snapshot,
@@ -97,27 +100,68 @@ def recipe_of(manifest: Manifest, stored: dict[tuple[str, str], pa.Table]) -> tu
     return recipe, origin
 
 
-def compare_tables(stored: pa.Table | None, rebuilt: pa.Table, what: str) -> None:
-    """Raise a VerificationError that shows the first difference between two tables, if there is one."""
-    if stored is None:
-        if rebuilt.num_rows:
+Shelf = tuple[Path, list[DataFile]]
+
+
+def compare_rows(stored: Shelf, rebuilt: Shelf, what: str) -> None:
+    """Compare the rows of two lists of shards, however each is divided, a few shards at a time.
+
+    Parameters
+    ----------
+    stored, rebuilt : (Path, list of DataFile)
+        Shards of one config and split, with their folder.
+    what : str
+        What to call them in a sentence.
+
+    Raises
+    ------
+    VerificationError
+        Showing the first difference, if there is one.
+    """
+    lengths = [sum(file.rows for file in files) for _, files in (stored, rebuilt)]
+    if not lengths[0] and lengths[1]:
+        raise VerificationError(f"{what} is not in the release, the rebuild gives {lengths[1]} rows")
+    for first, mine, theirs in _side_by_side(_tables(stored), _tables(rebuilt)):
+        odd = sorted(set(_columns(mine)) ^ set(_columns(theirs)))
+        if odd or _columns(mine) != _columns(theirs):
             raise VerificationError(
-                f"{what} is not in the release, the rebuild gives {rebuilt.num_rows} rows"
+                f"{what} has another schema than the rebuild: {(odd or ['the order'])[0]} is on one side only"
             )
-        return
-    mine, theirs = _columns(stored), _columns(rebuilt)
-    if mine != theirs:
-        odd = sorted(set(mine) ^ set(theirs))
-        raise VerificationError(f"{what} has another schema than the rebuild: {odd[0]} is on one side only")
-    if content_digest(stored) == content_digest(rebuilt):
-        return
-    left, right = stored.to_pylist(), rebuilt.to_pylist()
-    different = [i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b]
-    first = different[0] if different else min(len(left), len(right))
-    raise VerificationError(
-        f"{what}: {len(left)} rows stored, {len(right)} rebuilt, the first difference is row {first}: "
-        f"stored {_brief(left, right, first)}, rebuilt {_brief(right, left, first)}"
-    )
+        if content_digest(mine) == content_digest(theirs):
+            continue
+        left, right = mine.to_pylist(), theirs.to_pylist()
+        different = [i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b]
+        index = different[0] if different else min(len(left), len(right))
+        raise VerificationError(
+            f"{what}: {lengths[0]} rows stored, {lengths[1]} rebuilt, the first difference is row {first + index}: "
+            f"stored {_brief(left, right, index)}, rebuilt {_brief(right, left, index)}"
+        )
+
+
+def _side_by_side(
+    left: Iterator[pa.Table], right: Iterator[pa.Table]
+) -> Iterator[tuple[int, pa.Table, pa.Table]]:
+    """Cut two runs of tables into pieces of equal length; what only one run has comes last, beside nothing."""
+    first = 0
+    a, b = next(left, None), next(right, None)
+    while a is not None and b is not None:
+        rows = min(a.num_rows, b.num_rows)
+        yield first, a.slice(0, rows), b.slice(0, rows)
+        first += rows
+        a = a.slice(rows) if rows < a.num_rows else next(left, None)
+        b = b.slice(rows) if rows < b.num_rows else next(right, None)
+    rest = a if b is None else b
+    if rest is not None:
+        yield (first, rest, rest.slice(0, 0)) if b is None else (first, rest.slice(0, 0), rest)
+
+
+def _tables(shelf: Shelf) -> Iterator[pa.Table]:
+    folder, files = shelf
+    return (_table(folder, file) for file in files)
+
+
+def _table(folder: Path, file: DataFile) -> pa.Table:
+    return pq.ParquetFile(folder / file.path).read()
 
 
 def _columns(table: pa.Table) -> list[tuple[str, str]]:

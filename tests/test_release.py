@@ -16,9 +16,10 @@ from orbittrace_data import load_table, load_traces
 from orbittrace_data.atomic import recover
 from orbittrace_data.builders import release as release_module
 from orbittrace_data.builders.recipe import Recipe, benchmark_recipe, chosen_elements, make_recipe
-from orbittrace_data.builders.release import build_release, write_manifest, write_table
+from orbittrace_data.builders.release import build_release, write_manifest
 from orbittrace_data.builders.selection import SelectionError, read_selection
-from orbittrace_data.builders.verify import VerificationError, stored_tables, verify_release
+from orbittrace_data.builders.shards import encode
+from orbittrace_data.builders.verify import VerificationError, verify_release
 from orbittrace_data.errors import InputError
 from orbittrace_data.loader import BUNDLED, open_release
 from orbittrace_data.manifest import ReleaseError, VersionError
@@ -171,15 +172,16 @@ def test_verify_names_the_first_row_that_differs(built, recipe, tmp_path):
     """A release whose digests all hold, but one of whose numbers is not what SGP4 gives."""
     forged = Path(shutil.copytree(built, tmp_path / "forged"))
     _, manifest = open_release(forged)
-    tables = stored_tables(forged, manifest)
-    stops = tables["shadows", "test"]["stop_ms"].to_pylist()
+    (file,) = manifest.files_of("shadows")
+    shadows = load_table("shadows", source=forged)
+    stops = shadows["stop_ms"].to_pylist()
     stops[3] += 1
     index = CONFIGS["shadows"].get_field_index("stop_ms")
-    tables["shadows", "test"] = tables["shadows", "test"].set_column(
-        index, CONFIGS["shadows"].field(index), pa.array(stops)
-    )
-    files = [write_table(forged, config, split, table) for (config, split), table in tables.items()]
-    write_manifest(forged, recipe, files, tables["traces", "test"], {})
+    shadows = shadows.set_column(index, CONFIGS["shadows"].field(index), pa.array(stops))
+    changed, content = encode(file.path, file.config, file.split, shadows)
+    (forged / file.path).write_bytes(content)
+    files = [changed if one == file else one for one in manifest.files]
+    write_manifest(forged, recipe, files, load_table("traces", source=built), {})
     load_traces(source=forged)
     with pytest.raises(VerificationError, match=rf"shadows/test.*row 3: stored .*stop_ms={stops[3]}"):
         verify_release(forged)

@@ -9,6 +9,8 @@ import typer
 
 from .app import app
 
+WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one for each processor.")]
+
 
 @app.command()
 def build(
@@ -30,10 +32,22 @@ def build(
         list[int] | None, typer.Option(help="A catalogue number; may be given more than once.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every satellite of the snapshot.")] = False,
+    workers: WORKERS = None,
+    engine: Annotated[str, typer.Option(help="local, or ray (needs the extra ray).")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster; by default one is started here.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the build of --out that was interrupted.")
+    ] = False,
 ) -> None:
     """Build a release: the benchmark's 50 traces by default, or derived ones from anything else."""
+    from ..builders.catalogue import Crew, summary
     from ..builders.recipe import make_recipe
     from ..builders.release import build_release
+    from ..builders.workers import available_cpus
+
+    crew = Crew(available_cpus() if workers is None else workers, engine, address)  # type: ignore[arg-type]
 
     recipe, remarks = make_recipe(
         snapshot,
@@ -46,7 +60,9 @@ def build(
     )
     for remark in remarks:
         print(f"note: {remark}", file=sys.stderr)
-    manifest = build_release(recipe, out)
+    manifest = build_release(recipe, out, crew=crew, resume=resume)
+    for line in summary(manifest.notes.get("left_out", [])):
+        print(f"note: {line}", file=sys.stderr)
     print(f"wrote {out}: {manifest.trace_count} traces, data version {manifest.label}")
     print(f"content sha256 {manifest.content_digest}")
 
@@ -57,11 +73,14 @@ def verify(
         str | None, typer.Argument(help="A release folder or a Hub id; by default the bundled release.")
     ] = None,
     version: Annotated[str | None, typer.Option(help="The data version that is wanted.")] = None,
+    workers: WORKERS = None,
 ) -> None:
     """Check every digest of a release, rebuild it and compare rows and schema."""
+    from ..builders.catalogue import Crew
     from ..builders.verify import verify_release
+    from ..builders.workers import available_cpus
 
-    result = verify_release(source, version)
+    result = verify_release(source, version, Crew(available_cpus() if workers is None else workers))
     print(
         f"{source or 'the bundled release'} holds: {result.files} files, {result.rows:,} rows, "
         f"rebuilt from {result.rebuilt_from} without a difference"

@@ -1,0 +1,76 @@
+"""Chunks over a Ray cluster; needs the extra ``ray``.
+
+Element sets go out and encoded shards come back through Ray's object store, so the nodes need this package
+and nothing else: no shared file system.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ..errors import FailedError, InputError
+from .shards import Chunk, Shards, build_chunk
+from .workers import DEATHS_PER_CHUNK, Unbuilt, describe
+
+
+def run_on_ray(
+    chunks: Sequence[Chunk], workers: int, address: str | None = None
+) -> Iterator[Shards | Unbuilt]:
+    """Build chunks on a Ray cluster.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+    workers : int
+        How many processors to use: of this machine without an address, else of the cluster.
+    address : str, optional
+        Of a running cluster, as for ``ray.init``; a cluster that this process has joined already is used
+        as it is.
+
+    Yields
+    ------
+    Shards or Unbuilt
+        One a chunk, in the order in which they end.
+
+    Raises
+    ------
+    InputError
+        If Ray is not installed.
+    FailedError
+        If there is no cluster at the address.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise InputError("the engine ray needs Ray: pip install 'orbittrace-data[ray]'") from None
+    joined = ray.is_initialized()
+    if not joined:
+        here = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
+        try:
+            ray.init(**here, log_to_driver=False, logging_level="error")
+        except Exception as error:
+            raise FailedError(
+                f"Ray cannot be joined at {address or 'this machine'}: {describe(error)}"
+            ) from None
+    try:
+        yield from _run(ray, chunks, workers)
+    finally:
+        if not joined:
+            ray.shutdown()
+
+
+def _run(ray, chunks: Sequence[Chunk], workers: int) -> Iterator[Shards | Unbuilt]:
+    """Keep a few chunks more in flight than there are workers, so that results do not pile up."""
+    build = ray.remote(num_cpus=1, max_retries=DEATHS_PER_CHUNK - 1)(build_chunk)
+    waiting = iter(chunks)
+    in_flight = {}
+    while True:
+        while len(in_flight) < workers + 2 and (chunk := next(waiting, None)) is not None:
+            in_flight[build.remote(chunk)] = chunk
+        if not in_flight:
+            return
+        ended, _ = ray.wait(list(in_flight), num_returns=1)
+        for reference in ended:
+            chunk = in_flight.pop(reference)
+            try:
+                yield ray.get(reference)
+            except ray.exceptions.RayError as error:  # its worker died too often, or it raised
+                yield Unbuilt(chunk, describe(error))
