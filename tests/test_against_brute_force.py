@@ -53,7 +53,7 @@ def agree(elements, start_ms, span_ms, occluders=("earth", "moon")):
     [
         (ISS, SEPTEMBER_23, 0.5),
         (NOAA_19, SEPTEMBER_23, 0.5),
-        (GPS, SEPTEMBER_23 + 4 * DAY_MS, 1),
+        (GPS, SEPTEMBER_23, 1),
         (GEO, SEPTEMBER_23, 1.5),
         (MOLNIYA, SEPTEMBER_23, 1),
         (MMS, SEPTEMBER_23, 1.5),
@@ -62,7 +62,7 @@ def agree(elements, start_ms, span_ms, occluders=("earth", "moon")):
 )
 def test_the_earths_shadow(elements, start_ms, days):
     counts = agree(elements, start_ms, int(days * DAY_MS), ("earth",))
-    assert counts["earth", "umbra"] > 0 or elements in (GPS, MMS, MOLNIYA)
+    assert counts["earth", "umbra"] > 0 or elements in (MMS, MOLNIYA)
 
 
 @pytest.mark.slow
