@@ -1,13 +1,29 @@
-"""The dataset card, generated from the manifest: YAML for the Hub, Markdown for people."""
+"""The dataset card, generated from the manifest: YAML for the Hub, Markdown for people.
 
+The card states the sha256 of the manifest, of the files that go with it, and of itself, so that
+`check_card` notices any byte that was changed.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..manifest import Manifest
+from ..digest import file_sha256
+from ..manifest import CARD_NAME, Manifest, ReleaseError
 from ..trace import DAY_MS
+from .croissant import CROISSANT_NAME
+
+PICTURE_NAME = "timeline.png"
+COMPANIONS = (CROISSANT_NAME, PICTURE_NAME)
+_OWN_DIGEST = re.compile(r"^orbittrace_card_sha256: ([0-9a-f]{64})$", re.MULTILINE)
+_COMPANION_DIGEST = re.compile(r"^  (\S+): ([0-9a-f]{64})$", re.MULTILINE)
+_UNSEALED = "f" * 64  # YAML would quote zeros
 
 CITATION_KEY = "orbittrace"
 PAPER = "arXiv:2609.22087"
@@ -67,7 +83,9 @@ CONFIG_MEANING = {
 }
 
 
-def render_card(manifest: Manifest, manifest_sha256: str, traces: pa.Table) -> str:
+def render_card(
+    manifest: Manifest, manifest_sha256: str, traces: pa.Table, companions: Mapping[str, str] | None = None
+) -> str:
     """Write the card of a release.
 
     Parameters
@@ -77,13 +95,16 @@ def render_card(manifest: Manifest, manifest_sha256: str, traces: pa.Table) -> s
         Of the manifest's bytes; the card states it.
     traces : pyarrow.Table
         The rows of the ``traces`` config.
+    companions : mapping of str to str, optional
+        sha256 of each of the `COMPANIONS` that the release has; the card states them and shows the picture.
 
     Returns
     -------
     str
         Markdown with a YAML head.
     """
-    head = _yaml(_metadata(manifest, manifest_sha256))
+    companions = dict(companions or {})
+    head = _yaml(_metadata(manifest, manifest_sha256, companions))
     sections = [
         _introduction(manifest, traces),
         _meaning(manifest),
@@ -95,10 +116,38 @@ def render_card(manifest: Manifest, manifest_sha256: str, traces: pa.Table) -> s
         _limits(),
         _citation(manifest),
     ]
-    return f"---\n{head}---\n\n" + "\n".join(sections)
+    return _sealed(f"---\n{head}---\n\n" + "\n".join(sections))
 
 
-def _metadata(manifest: Manifest, manifest_sha256: str) -> dict[str, Any]:
+def check_card(folder: str | Path) -> None:
+    """Check a card against its own digest, and the files that go with it against the card.
+
+    Raises
+    ------
+    ReleaseError
+        Naming the file that was changed or is missing.
+    """
+    path = Path(folder, CARD_NAME)
+    card = path.read_text(encoding="utf-8", errors="surrogateescape")
+    if not _OWN_DIGEST.search(card) or card != _sealed(card):
+        raise ReleaseError(
+            f"{path} was changed: it is not the card that this release was made with, get it again"
+        )
+    head = card[4 : card.index("\n---\n", 4)]
+    for name, digest in _COMPANION_DIGEST.findall(head):
+        companion = Path(folder, name)
+        if name not in COMPANIONS or not companion.is_file() or file_sha256(companion) != digest:
+            raise ReleaseError(f"{companion} is missing or was changed: get the release again")
+
+
+def _sealed(card: str) -> str:
+    """Return a card with the sha256 of its text in it, taken with zeros in that place."""
+    blank = _OWN_DIGEST.sub(f"orbittrace_card_sha256: {_UNSEALED}", card, count=1)
+    digest = hashlib.sha256(blank.encode("utf-8", errors="surrogateescape")).hexdigest()
+    return blank.replace(f"orbittrace_card_sha256: {_UNSEALED}", f"orbittrace_card_sha256: {digest}", 1)
+
+
+def _metadata(manifest: Manifest, manifest_sha256: str, companions: dict[str, str]) -> dict[str, Any]:
     configs, infos = [], []
     for config, columns in manifest.schema.items():
         files = manifest.files_of(config)
@@ -142,6 +191,8 @@ def _metadata(manifest: Manifest, manifest_sha256: str) -> dict[str, Any]:
             _size_category(max(sum(f.rows for f in manifest.files_of(c)) for c in manifest.schema))
         ],
         "orbittrace_manifest_sha256": manifest_sha256,
+        "orbittrace_card_sha256": _UNSEALED,
+        **({"orbittrace_companions_sha256": companions} if companions else {}),
         "configs": configs,
         "dataset_info": infos,
     }
@@ -186,7 +237,7 @@ They are for research on training that is interrupted by *predictable* gaps ({PA
 ```python
 from datasets import load_dataset
 
-traces = load_dataset("orbittrace", split="test")    # the folder, or NAMESPACE/orbittrace on the Hub
+traces = load_dataset("orbittrace", split="test")  # the folder, or NAMESPACE/orbittrace on the Hub
 ```
 """
 

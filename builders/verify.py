@@ -13,6 +13,7 @@ from ..errors import FailedError
 from ..loader import open_release
 from ..manifest import CARD_NAME, DataFile, Manifest, ReleaseError
 from ..schema import CONFIGS
+from .card import check_card
 from .catalogue import Crew, build_data
 from .element_set import ElementSet
 from .recipe import Recipe
@@ -61,12 +62,7 @@ def verify_release(
     VerificationError
         Naming the first rows that the rebuild gives otherwise.
     """
-    folder, manifest = open_release(source, version)
-    for file in manifest.files:
-        if content_digest(_table(folder, file)) != file.content_digest:
-            raise ReleaseError(
-                f"{folder / file.path}: its rows do not have the content digest of the manifest"
-            )
+    folder, manifest = check_release(source, version)
     recipe, origin = recipe_of(folder, manifest)
     with TemporaryDirectory(prefix="orbittrace-verify-") as work:
         built = build_data(recipe, Path(work), crew)
@@ -78,6 +74,37 @@ def verify_release(
                     f"{folder / CARD_NAME}: {config}/{split}",
                 )
     return Verification(len(manifest.files), sum(f.rows for f in manifest.files), origin)
+
+
+def check_release(source: str | Path | None = None, version: str | None = None) -> tuple[Path, Manifest]:
+    """Check everything that a release says of itself: its files, rows, schema, card and companions.
+
+    Parameters
+    ----------
+    source, version
+        As for `verify_release`.
+
+    Returns
+    -------
+    (Path, Manifest)
+        The release's folder and what it holds.
+
+    Raises
+    ------
+    ReleaseError
+        Naming the file that does not hold.
+    """
+    folder, manifest = open_release(source, version)
+    for file in manifest.files:
+        table = _table(folder, file)
+        if content_digest(table) != file.content_digest:
+            raise ReleaseError(
+                f"{folder / file.path}: its rows do not have the content digest of the manifest"
+            )
+        if _columns(table) != [(c["name"], _kind(c["type"])) for c in manifest.schema.get(file.config, [])]:
+            raise ReleaseError(f"{folder / file.path} has not the columns that its manifest states")
+    check_card(folder)
+    return folder, manifest
 
 
 def recipe_of(folder: Path, manifest: Manifest) -> tuple[Recipe, str]:
@@ -165,7 +192,12 @@ def _table(folder: Path, file: DataFile) -> pa.Table:
 
 
 def _columns(table: pa.Table) -> list[tuple[str, str]]:
-    return [(f.name, "list<int64>" if pa.types.is_list(f.type) else str(f.type)) for f in table.schema]
+    return [(f.name, _kind(str(f.type))) for f in table.schema]
+
+
+def _kind(type_name: str) -> str:
+    """Return a column's type without the name of a list's inner field, which differs between writers."""
+    return "list<int64>" if type_name.startswith("list<") and "int64" in type_name else type_name
 
 
 def _brief(rows: list[dict], others: list[dict], index: int) -> str:

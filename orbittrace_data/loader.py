@@ -187,21 +187,33 @@ def open_release(source: str | Path | None = None, version: str | None = None) -
         check_version(version)
     if source is None:
         folder = BUNDLED
+    elif is_hub_id(source):
+        return _open_from_hub(str(source), version)
     elif Path(source).is_dir():
         folder = Path(source)
-    elif _is_hub_id(source):
-        from .hub import download_release
-
-        folder = download_release(str(source), version)
     else:
         raise InputError(
             f"source {str(source)!r} is neither a folder here nor a Hub dataset: give a release folder "
             "(`orbittrace export` writes one) or an id such as namespace/orbittrace"
         )
+    return _open_folder(folder, version, str(source or "the bundled release"))
+
+
+def _open_from_hub(repo_id: str, version: str | None) -> tuple[Path, Manifest]:
+    from .hub import cache_folder, download_release
+
+    folder = download_release(repo_id, version)
+    try:
+        return _open_folder(folder, version, repo_id)
+    except ReleaseError as error:
+        raise ReleaseError(f"{error}; remove {cache_folder(repo_id)} to have it downloaded again") from None
+
+
+def _open_folder(folder: Path, version: str | None, called: str) -> tuple[Path, Manifest]:
     manifest = _checked(folder, _stamp(folder))
     if version not in (None, manifest.version):
         raise VersionError(
-            f"{source or 'the bundled release'} holds data version {manifest.version}, not {version}: "
+            f"{called} holds data version {manifest.version}, not {version}: "
             "ask for that one, or name another source"
         )
     return folder, manifest
@@ -250,9 +262,18 @@ def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
 
 
-def _is_hub_id(source: str | Path) -> bool:
-    parts = str(source).split("/")
-    return isinstance(source, str) and len(parts) == 2 and all(parts) and not source.startswith((".", "~"))
+def is_hub_id(source: str | Path) -> bool:
+    """Tell whether a source can only be an id on the Hub: two names, and no folder here.
+
+    Examples
+    --------
+    >>> is_hub_id("namespace/orbittrace"), is_hub_id("./orbittrace"), is_hub_id("orbittrace")
+    (True, False, False)
+    """
+    if not isinstance(source, str) or Path(source).is_dir() or source.startswith((".", "~")):
+        return False
+    parts = source.split("/")
+    return len(parts) == 2 and all(parts)
 
 
 def _rows(table: "pa.Table") -> list[dict[str, Any]]:

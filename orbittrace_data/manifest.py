@@ -110,7 +110,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
     """
     try:
         data = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ReleaseError(f"{where} is not JSON ({error}): the release is damaged, get it again") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ReleaseError(f"{where} is not an OrbitTrace manifest of the format {FORMAT}")

@@ -1,0 +1,3 @@
+"""Croissant metadata."""
+
+CROISSANT_NAME = "croissant.json"
