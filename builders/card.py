@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..digest import file_sha256
-from ..manifest import CARD_NAME, Manifest, ReleaseError
+from ..manifest import CARD_NAME, Manifest, ReleaseError, file_sha256
 from ..trace import DAY_MS
 from .croissant import CROISSANT_NAME
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from ..digest import file_sha256
 from ..errors import FailedError, InputError
 from ..hub import (
     TAG_PREFIX,
@@ -21,7 +20,15 @@ from ..hub import (
     one_sentence,
     versions_among,
 )
-from ..manifest import CARD_NAME, MANIFEST_NAME, MAX_MANIFEST_BYTES, Manifest, ReleaseError, parse_manifest
+from ..manifest import (
+    CARD_NAME,
+    MANIFEST_NAME,
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    ReleaseError,
+    file_sha256,
+    parse_manifest,
+)
 from .card import COMPANIONS
 from .verify import check_release
 
