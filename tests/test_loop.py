@@ -221,12 +221,10 @@ def test_a_config_that_cannot_be_is_refused(options, message):
         Config("resnet-mnist", ORBIT, **options)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_weak_is_worse_than_strong_by_more_than_the_noise_of_the_data_order():
     def loss(method, order):
-        config = Config("gpt2-tiny", ORBIT, method, order_seed=order)
+        config = Config("gpt2-tiny", ORBIT, method, order_seed=order, steps=100, step_s=240)
         return train(config).measures["validation_loss"]
 
-    noise = np.std([loss("uninterrupted", order) for order in range(5)], ddof=1)
+    noise = np.std([loss("uninterrupted", order) for order in range(3)], ddof=1)
     assert loss("weak", 0) - loss("strong", 0) > 2 * noise

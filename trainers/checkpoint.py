@@ -360,7 +360,7 @@ def verify(path: Path) -> None:
         if name not in sums or not (path / name).is_file():
             raise CheckpointError(f"checkpoint {path} is broken: {name} is missing")
     with ThreadPoolExecutor(2) as pool:
-        for name, actual in zip(FILES, pool.map(_sha256, (path / name for name in FILES)), strict=True):
+        for name, actual in zip(FILES, pool.map(sha256_of, (path / name for name in FILES)), strict=True):
             if actual != sums[name]:
                 raise CheckpointError(
                     f"checkpoint {path} is broken: {name} has sha256 {actual[:12]}..., it was written with "
@@ -368,7 +368,8 @@ def verify(path: Path) -> None:
                 )
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the sha256 (hex) of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

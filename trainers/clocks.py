@@ -203,6 +203,12 @@ class RealClock:
             self._left_ns, self._first_wall_ns = state["left_ns"], state["first_wall_ns"]
 
 
+def real_clock(trace: Trace, plan: Plan, anchor: Literal["now", "dates"] = "now") -> RealClock:
+    """Return the real-time clock of a run: a plan's durations, and a trace moved to now or by its dates."""
+    origin = origin_unix_s(trace, anchor, time.time())
+    return RealClock(trace, plan.step_ns, plan.save_ns, plan.margin_ns, origin)
+
+
 def origin_unix_s(trace: Trace, anchor: Literal["now", "dates"], now_unix_s: float) -> float:
     """Return the instant of a trace's t = 0 for a run in real time.
 

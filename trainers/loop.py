@@ -15,12 +15,13 @@ import torch
 from . import checkpoint, parallel
 from .clocks import Reading, VirtualClock
 from .config import Config
+from .crossing import cross
 from .determinism import fingerprint, pinned, seed_everything, tensors_sha256
 from .log import Log
 from .methods import Gap, Method
-from .optimizer_state import decay_moments, drop_state, moment_names, restart_second_moment
+from .optimizer_state import restart_second_moment
 from .order import uniform_bits
-from .schedule import reentry, reentry_length, warmup_cosine
+from .schedule import reentry, warmup_cosine
 from .tasks import Task
 
 FLUSH_EVERY = 50  # steps between two fetches of logged values from the device
@@ -209,7 +210,9 @@ def train(
                 if step:
                     gaps, gap_step, delta = gaps + 1, step, gap.delta
                     data_seed = seed_for(order_seed, gaps, method)
-                    ramp = cross(gap, config, model, optimizer, data_seed)
+                    ramp = cross(gap, method, config.regime.persists, model, optimizer)
+                    if method.recalibrate_batches:
+                        recalibrate(model, task, data_seed, step, method.recalibrate_batches)
 
             # One step: learning rate, gradients, update.
             began = time.monotonic()
@@ -289,35 +292,6 @@ def train(
             resumed_from,
             train_s,
         )
-
-
-def cross(
-    gap: Gap,
-    config: Config,
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    data_seed: int,
-) -> int:
-    """Do to the state what a gap does: lose what does not persist, then what the method does about it.
-
-    Returns
-    -------
-    int
-        Length of the learning rate's ramp [steps].
-    """
-    method = config.resolved_method
-    drop_state(optimizer, config.regime.persists)
-    if method.reconstruct:
-        decay_moments(optimizer, gap.delta)
-    if method.recalibrate_batches:
-        recalibrate(model, config.resolved_task, data_seed, gap.step, method.recalibrate_batches)
-    if method.after_gap is not None:
-        method.after_gap(gap, model, optimizer)
-    if not method.reenter_steps:
-        return 0
-    group = optimizer.param_groups[0]
-    slowest = group["betas"][1] if moment_names(optimizer)[1] else group["momentum"]
-    return reentry_length(method.reenter_steps, slowest, gap.delta)
 
 
 def seed_for(order_seed: int, gaps: int, method: Method) -> int:

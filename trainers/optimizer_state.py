@@ -42,6 +42,12 @@ def moment_names(optimizer: torch.optim.Optimizer) -> tuple[str, str]:
     return _MOMENTS[name]
 
 
+def slowest_decay(optimizer: torch.optim.Optimizer) -> float:
+    """Return the decay of the moment that remembers longest: beta2, or SGD's momentum."""
+    group = optimizer.param_groups[0]
+    return group["betas"][1] if moment_names(optimizer)[1] else group["momentum"]
+
+
 @torch.no_grad()
 def decay_moments(optimizer: torch.optim.Optimizer, delta: int) -> None:
     """Age the moments by ``delta`` steps of zero gradient: m <- beta1^delta m, v <- beta2^delta v.

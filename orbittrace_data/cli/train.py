@@ -13,6 +13,7 @@ from .app import app
 
 if TYPE_CHECKING:
     from ..plan import Plan
+    from ..trainers.config import Config
     from ..trainers.loop import Result
 
 STOPPED = 130
@@ -154,21 +155,16 @@ def _note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _real_clock(config, anchor: str):
-    import time
-
+def _real_clock(config: "Config", anchor: str):
     from ..errors import InputError
-    from ..trainers.clocks import RealClock, origin_unix_s
+    from ..trainers.clocks import real_clock
     from ..trainers.parallel import launched
 
     if launched():
         raise InputError("--real-time does not go with torchrun: the processes' clocks may disagree")
-    plan = config.plan
-    origin = origin_unix_s(config.trace, anchor, time.time())  # type: ignore[arg-type]
-    trace = config.trace
     if not config.resolved_method.interrupted:
         raise InputError("--real-time waits out gaps, and the method uninterrupted has none: take another")
-    return RealClock(trace, plan.step_ns, plan.save_ns, plan.margin_ns, origin)
+    return real_clock(config.trace, config.plan, anchor)  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -278,7 +274,7 @@ def describe_plan(plan: "Plan") -> str:
     return text + (f", {lost} steps lost and run again" if lost else "")
 
 
-def describe_bits(config) -> str:
+def describe_bits(config: "Config") -> str:
     """Say what equality of two runs can be expected on this device."""
     import torch
 
