@@ -22,7 +22,7 @@ _UNITS_S = {
 FORMS = (
     "leo-25544 (a trace of the release), leo-25544@cubesat-6u or leo-25544@power.toml (its energy trace), "
     "duty:60m/35m, pause:10s/2s, cap:Europe/Berlin,17:00-21:00,2026-03-25,14d, "
-    "or a file: telemetry.csv, spot.json"
+    "or a file: telemetry.csv, spot.json; any of them with ~20s#3 behind it: its contacts off by 20 s, draw 3"
 )
 
 
@@ -40,6 +40,7 @@ def resolve_trace(spec: str, *, source: str | Path | None = None, version: str |
     ``pause:10s/2s``                            `periodic_pause_trace`: every / pause
     ``cap:ZONE,HH:MM-HH:MM,...,DATE,DAYSd``     `power_cap_trace`
     ``file.csv``, ``file.json``                 `Trace.from_csv`, or `Trace.from_spot_log`
+    any of them and ``~20s#3``                  `shift_contacts` by 20 s (1 sigma), draw 3
     ==========================================  ====================================================
 
     Durations take ms, s, m, h or d and may have a decimal point.
@@ -66,6 +67,12 @@ def resolve_trace(spec: str, *, source: str | Path | None = None, version: str |
     """
     from .schedules import duty_cycle_trace, periodic_pause_trace
 
+    shift = re.fullmatch(r"(.+)~([^~#]+)#(\d+)", spec)
+    if shift:
+        from .forecast import shift_contacts
+
+        forecast = resolve_trace(shift[1], source=source, version=version)
+        return shift_contacts(forecast, duration_s(shift[2], spec), int(shift[3]))
     kind, colon, rest = spec.partition(":")
     if colon and kind == "duty":
         return duty_cycle_trace(*_two_durations(rest, spec))

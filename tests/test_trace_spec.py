@@ -3,6 +3,7 @@ import pytest
 from orbittrace_data import load_table, load_trace
 from orbittrace_data.energy import energy_trace
 from orbittrace_data.errors import InputError
+from orbittrace_data.forecast import shift_contacts
 from orbittrace_data.power_model import PowerModel
 from orbittrace_data.schedules import duty_cycle_trace, periodic_pause_trace, power_cap_trace
 from orbittrace_data.trace import Trace
@@ -63,3 +64,11 @@ def test_released_traces_and_their_energy_traces(tmp_path):
         resolve_trace("leo-2554")
     with pytest.raises(InputError, match="cubesat-6u"):
         resolve_trace("leo-26958@absent.toml")
+
+
+def test_any_of_them_with_its_contacts_off():
+    off = resolve_trace("duty:60m/35m~20s#3")
+    assert off == shift_contacts(duty_cycle_trace(3600, 2100), 20, 3)
+    assert resolve_trace("leo-26958~1.5s#0") == shift_contacts(load_trace("leo-26958"), 1.5, 0)
+    with pytest.raises(TraceSpecError, match="no duration"):
+        resolve_trace("leo-26958~20#0")

@@ -34,13 +34,23 @@ class VirtualClock:
 
     Where a forecast missed and steps were lost, their second run counts, with all the gaps since they were
     last saved as one.
+
+    Parameters
+    ----------
+    plan : Plan
+    window : int, optional
+        The one window that is lived through, lost steps included: other windows' gaps do not come.
     """
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, window: int | None = None):
         self.plan = plan
         self._gap_ns: dict[int, int] = {}
         for first, gap_ns in zip(plan.first_step.tolist(), plan.gap_ns.tolist(), strict=True):
             self._gap_ns[first] = self._gap_ns.get(first, 0) + gap_ns
+        if window is not None:
+            held = plan.lost_count[window] == 0
+            around = plan.first_step[window : window + 2 if held else window + 1].tolist()
+            self._gap_ns = {first: self._gap_ns[first] for first in around}
         self._chunk, self._readings = -1, []
 
     def gap_before(self, step: int) -> Gap | None:

@@ -199,8 +199,9 @@ def train(
             # A gap: save, let it pass, and do to the state what the regime and the method say.
             gap = clock.gap_before(step)
             if gap is not None:
-                if saved_at != step and step:
-                    save()
+                if step > resumed_from:  # a resumed run stands behind the gap's save already
+                    if saved_at != step:
+                        save()
                     if at_gap is not None:
                         at_gap(gap)
                 clock.wait(should_stop)

@@ -2,7 +2,7 @@
 
 The supervisor starts a child, which trains up to a gap, saves, says so and waits. Then the supervisor
 sends it SIGKILL, as a loss of power would, and starts the next child. Everything that is not in the
-checkpoint is gone.
+checkpoint is gone. Where the plan says that a forecast missed, the power goes before the save.
 """
 
 import json
@@ -17,7 +17,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from ..errors import FailedError
+from ..plan import NS_PER_S, Plan
+from . import checkpoint
+from .clocks import VirtualClock
 from .config import Config
 from .loop import Result, train
 from .methods import Gap
@@ -48,7 +53,7 @@ def train_with_restarts(
     rebase, on_step, should_stop
         As in `loop.train`.
     on_restart : callable, optional
-        Called with the step and the gap's length [s] at each kill.
+        Called with the step and the following gap's length [s] at each kill.
 
     Returns
     -------
@@ -62,15 +67,16 @@ def train_with_restarts(
     """
     config.to_json()  # refuse what another process could not make again
     folder.mkdir(parents=True, exist_ok=True)
+    window = window_to_live(config.plan, folder)
     while True:
-        with Child(folder, rebase) as child:
+        with Child(folder, window, rebase) as child:
             for said in child.messages(should_stop):
                 if "done" in said:
                     break
                 if "gap" in said:
                     child.kill()
                     if on_restart is not None:
-                        on_restart(said["gap"], said["duration_s"])
+                        on_restart(said["gap"], int(config.plan.gap_ns[window + 1]) / NS_PER_S)
                 elif on_step is not None:
                     on_step(said["step"])
             if child.ended_well():
@@ -79,14 +85,23 @@ def train_with_restarts(
                     raise ChildError(f"{folder}: the training process ended without a result")
                 return result
         rebase = False
+        window += 1
+
+
+def window_to_live(plan: Plan, folder: Path) -> int:
+    """Return the first window that a run in a folder has not lived through."""
+    saved = checkpoint.checkpoints(folder / "checkpoints")
+    step = min(checkpoint.step_of(saved[-1]), plan.steps - 1) if saved else 0
+    # Of several windows that begin with one step, all but the last are lost: they come first.
+    return int(np.searchsorted(plan.first_step, plan.first_step[plan.window_of(step)]))
 
 
 class Child:
     """One training process and what it says."""
 
-    def __init__(self, folder: Path, rebase: bool):
+    def __init__(self, folder: Path, window: int, rebase: bool):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
-        command = [sys.executable, "-m", "orbittrace_data.trainers.restart", str(folder)]
+        command = [sys.executable, "-m", "orbittrace_data.trainers.restart", str(folder), str(window)]
         # A session of its own: Ctrl-C reaches the supervisor alone, which asks the child to save.
         self.process = subprocess.Popen(
             command + ["--rebase"] * rebase,
@@ -156,10 +171,10 @@ class Child:
 
 
 def child_main(arguments: list[str]) -> int:
-    """Train the run of a folder up to its next gap, and wait there to be killed."""
+    """Train one window of a folder's run, and wait at its end to be killed."""
     from ..errors import OrbitTraceError
 
-    folder, parent, stop = Path(arguments[0]), os.getppid(), threading.Event()
+    folder, window, parent, stop = Path(arguments[0]), int(arguments[1]), os.getppid(), threading.Event()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         stop.set()
@@ -170,19 +185,33 @@ def child_main(arguments: list[str]) -> int:
         print(json.dumps(message), flush=True)
 
     def at_gap(gap: Gap) -> None:
-        say(gap=gap.step, duration_s=gap.duration_s)
+        power_goes(gap.step)
+
+    def power_goes(step: int) -> None:
+        say(gap=step)
         while not stop.wait(0.5) and os.getppid() == parent:
             pass
 
     try:
         config = read_config(folder)
+        plan = config.plan
+        lost_at = -1  # the last step before the power goes unannounced, its save included
+        if plan.lost_count[window]:
+            lost_at = int(plan.first_step[window] + plan.step_count[window])
+
+        def on_step(step: int) -> None:
+            say(step=step)
+            if step == lost_at:
+                power_goes(step)
+
         with opened(folder, config):
             result = train(
                 config,
                 folder,
+                clock=VirtualClock(plan, window),
                 rebase="--rebase" in arguments,
                 at_gap=at_gap,
-                on_step=lambda step: say(step=step),
+                on_step=on_step,
                 should_stop=lambda: stop.is_set() or os.getppid() != parent,
             )
             if result.finished:

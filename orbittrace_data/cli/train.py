@@ -22,6 +22,10 @@ STOPPED = 130
 @app.command()
 def train(
     trace: Annotated[str, typer.Option(help="leo-25544, duty:60m/35m, pause:10s/2s, or a file.")],
+    actual: Annotated[
+        str | None,
+        typer.Option(help="What happens, where --trace is a forecast that misses; as leo-25544~20s#0."),
+    ] = None,
     task: Annotated[
         str,
         typer.Option(help="gpt2-tiny, resnet-mnist, gpt2-small, resnet18-cifar10, or module:function."),
@@ -101,6 +105,7 @@ def train(
         restore_s=restore_s,
         margin_s=margin_s,
         save_every=save_every,
+        actual=None if actual is None else resolve_trace(actual, source=source, version=version),
         evaluate_every=evaluate_every,
         accumulate=accumulate,
         precision=precision,  # type: ignore[arg-type]
