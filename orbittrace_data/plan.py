@@ -112,10 +112,14 @@ class Plan:
 
     @cached_property
     def delta(self) -> NDArray[np.int64]:
-        """Length of the gap before each window in whole steps; 0 for the first, where no state ages."""
-        delta = self.gap_ns // self.step_ns
-        delta[0] = 0
-        return read_only(delta)
+        """Unavailable time since a window's state was saved, in whole steps; 0 where none was saved.
+
+        That is the gap before the window, and where windows were lost in between, all gaps since.
+        """
+        gone_ns = np.cumsum(self.gap_ns)
+        first_try = np.searchsorted(self.first_step, self.first_step)
+        delta = (gone_ns - gone_ns[first_try] + self.gap_ns[first_try]) // self.step_ns
+        return read_only(np.where(self.first_step > 0, delta, 0))
 
     @property
     def window_count(self) -> int:

@@ -173,3 +173,12 @@ def test_other_inputs_are_refused():
     for save_every in (0, True, -1):
         with pytest.raises(PlanError, match="save_every"):
             trace.plan(5, step_s=0.01, save_every=save_every)
+
+
+def test_state_ages_through_every_gap_since_it_was_saved():
+    forecast = Trace("f", 100_000, [[10_000, 20_000], [50_000, 60_000]])
+    actual = Trace("a", 100_000, [[10_000, 20_000], [24_000, 27_000], [50_000, 60_000]])
+    plan = forecast.plan(60, step_s=1, actual=actual, repeat=False)
+    assert (plan.first_step.tolist(), plan.step_count.tolist()) == ([0, 10, 10, 33], [10, 4, 23, 27])
+    assert plan.gap_ns.tolist() == [0, 10 * 10**9, 3 * 10**9, 10 * 10**9]
+    assert plan.delta.tolist() == [0, 10, 13, 10]
