@@ -55,6 +55,10 @@ def small(**options):
     return Config(**{"task": SMALL, "trace": ORBIT, **options})
 
 
+def generators():
+    return {f"0.{name}": state for name, state in checkpoint.rng_state().items()}
+
+
 def stopping_at(*steps):
     """Return (on_step, should_stop) that stop a run at these steps."""
     done = [0]
@@ -162,7 +166,7 @@ def test_a_state_comes_back_bit_for_bit(tmp_path):
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, betas=(0.8, 0.9))
     model["b"](model["a"](torch.randn(2, 4))).sum().backward()
     optimizer.step()
-    state = State(7, model.state_dict(), optimizer.state_dict(), {}, 0, rng=checkpoint.rng_state())
+    state = State(7, model.state_dict(), optimizer.state_dict(), {}, 0, rng=generators())
     draws = (random.random(), legacy.rand(3).tolist(), torch.rand(3).tolist())
     path = checkpoint.save(tmp_path, state)
     loaded = checkpoint.load(path)
@@ -193,7 +197,7 @@ def test_nothing_is_pickled_or_unpickled(tmp_path, monkeypatch):
     names = {p.name for p in tmp_path.rglob("*") if p.is_file()}
     assert names == {*checkpoint.FILES, "SHA256SUMS", "log.jsonl", "log.parquet"}
     facts = json.loads(next(tmp_path.rglob("state.json")).read_text())
-    assert all(isinstance(word, int) for word in facts["rng"]["python"][1] + facts["rng"]["numpy"][1])
+    assert all(isinstance(word, int) for word in facts["rng"]["0.python"][1] + facts["rng"]["0.numpy"][1])
 
 
 # Broken checkpoints ----------------------------------------------------------------------------------
@@ -246,8 +250,8 @@ def test_a_broken_newest_checkpoint_is_skipped_with_a_warning_and_the_run_is_the
         (lambda facts: facts.pop("scaler"), "lacks scaler"),
         (lambda facts: facts.update(format=2), "another format"),
         (lambda facts: facts.update(step=16), "another format or step"),
-        (lambda facts: facts["rng"].pop("python"), "generator state is incomplete: 'python'"),
-        (lambda facts: facts["rng"]["numpy"][1].pop(), "generator state is incomplete"),
+        (lambda facts: facts["rng"].pop("0.python"), "generator state is incomplete: 'python'"),
+        (lambda facts: facts["rng"]["0.numpy"][1].pop(), "generator state is incomplete"),
         (lambda facts: facts["optimizer"]["state"].pop("0"), "does not list"),
         (lambda facts: facts["optimizer"]["state"]["0"].pop("exp_avg"), "does not list"),
         (
@@ -301,7 +305,7 @@ def test_rotation_goes_by_step_and_never_deletes_the_last_whole_one(tmp_path):
     optimizer = SMALL.optimizer(model.parameters(), 0.1)
 
     def save(step, keep=2):
-        state = State(step, model.state_dict(), optimizer.state_dict(), {}, 0, rng=checkpoint.rng_state())
+        state = State(step, model.state_dict(), optimizer.state_dict(), {}, 0, rng=generators())
         return checkpoint.save(tmp_path, state, keep)
 
     def steps():

@@ -206,3 +206,51 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence(options, message, tmp_p
     command = ["train", "--trace", "duty:60m/35m", "--task", "resnet-mnist", "--out", str(tmp_path)]
     assert orbittrace(command + options) == 2
     assert message in capsys.readouterr().err
+
+
+TWO_PROCESSES = """
+    import sys
+    from pathlib import Path
+    import torch
+    from orbittrace_data import Trace
+    from orbittrace_data.trainers import parallel
+    from orbittrace_data.trainers.config import Config
+    from orbittrace_data.trainers.loop import train
+
+    orbit = Trace("orbit", 92 * 60_000, [[57 * 60_000, 92 * 60_000]])
+    folder = Path(sys.argv[1])
+
+    def run(method, folder=None, stop_at=None):
+        done = [0]
+        result = train(
+            Config("small_task_of_a_test:make", orbit, method),
+            folder,
+            on_step=lambda step: done.__setitem__(0, step),
+            should_stop=lambda: done[0] == stop_at,
+        )
+        return result.state_sha256, result.log["loss"].to_pylist()[-5:]
+
+    torch.distributed.init_process_group("gloo")
+    whole = run("uninterrupted")
+    assert run("strong") == whole
+    assert run("strong", folder, stop_at=4) != whole
+    assert run("strong", folder) == whole
+    everyone = parallel.gather({"bits": whole[0], "rank": parallel.rank()})
+    assert [one["bits"] for one in everyone] == [whole[0]] * 2
+    if parallel.rank() == 0:
+        print("equal", whole[0])
+    torch.distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_under_torchrun_are_strong_bit_for_bit(python, tmp_path, monkeypatch):
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    script = tmp_path / "two.py"
+    script.write_text(textwrap.dedent(TWO_PROCESSES))
+    torchrun = "from torch.distributed.run import main; import sys; main(sys.argv[1:])"
+    done = python(torchrun, "--standalone", "--nproc-per-node=2", str(script), str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.split()
+    assert said[0] == "equal"
+    assert said[1] != train(Config("small_task_of_a_test:make", ORBIT)).state_sha256  # two see other data

@@ -97,7 +97,7 @@ class State:
     scaler : dict, optional
         The gradient scaler's ``state_dict()``.
     rng : dict
-        As `rng_state` returns it.
+        Of each process: what `rng_state` returns, under ``<rank>.<name>``.
     """
 
     step: int
@@ -403,7 +403,7 @@ def restore(
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     scaler: torch.amp.GradScaler | None = None,
-    rng: Mapping[str, Any] | None = None,
+    rank: int = 0,
 ) -> None:
     """Put a state into a model, its optimizer and scaler, and the random generators.
 
@@ -435,7 +435,8 @@ def restore(
         raise CheckpointError(f"checkpoint {path} does not fit the model: {error}") from None
     if scaler is not None and state.scaler is not None:
         scaler.load_state_dict(dict(state.scaler))
-    set_rng_state(state.rng if rng is None else rng)
+    prefix = f"{rank}."
+    set_rng_state({k.removeprefix(prefix): v for k, v in state.rng.items() if k.startswith(prefix)})
 
 
 def _copied(held: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:

@@ -34,9 +34,10 @@ class Log:
     def __init__(self, folder: Path | None, rows: int = 0):
         self.path = None if folder is None else folder / "log.jsonl"
         self.rows: list[dict[str, Any]] = []
-        self._flushed = rows
+        self._flushed = 0
         if self.path is None:
             return
+        self._flushed = rows
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
         if len(lines) < rows:

@@ -147,8 +147,7 @@ def train(
                 path, state = found
                 if not rebase:
                     checkpoint.check_identity(path, state.identity, identity)
-                rng = {k.removeprefix(f"rank{rank}."): v for k, v in state.rng.items()} if rank else state.rng
-                checkpoint.restore(path, state, model, optimizer, scaler, rng)
+                checkpoint.restore(path, state, model, optimizer, scaler, rank)
                 step, log_rows = state.step, state.log_rows
                 gaps, gap_step, ramp, delta = (
                     state.schedule[name] for name in ("gaps", "gap_step", "ramp", "delta")
@@ -168,9 +167,6 @@ def train(
             began_ns = time.monotonic_ns()
             generators = parallel.gather(checkpoint.rng_state())
             if rank == 0:
-                rng = generators[0]
-                for other, values in enumerate(generators[1:], 1):
-                    rng |= {f"rank{other}.{name}": value for name, value in values.items()}
                 position = {
                     "gaps": gaps,
                     "gap_step": gap_step,
@@ -187,7 +183,7 @@ def train(
                     clock=clock.state(),
                     identity=identity,
                     scaler=None if scaler is None else scaler.state_dict(),
-                    rng=rng,
+                    rng={f"{r}.{name}": s for r, g in enumerate(generators) for name, s in g.items()},
                 )
                 checkpoint.save(folder / "checkpoints", state, keep)
             parallel.barrier()
