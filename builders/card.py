@@ -1,13 +1,13 @@
 """The dataset card, generated from the manifest: YAML for the Hub, Markdown for people.
 
-The card states the sha256 of the manifest, of the files that go with it, and of itself, so that
-`check_card` notices any byte that was changed.
+Sections are those of the Hub's dataset card, and a datasheet after Gebru et al. (2021). The card states
+the sha256 of the manifest, of the files that go with it, and of itself, so that `check_card` notices
+any byte that was changed.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,71 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..manifest import CARD_NAME, Manifest, ReleaseError, file_sha256
-from ..trace import DAY_MS
+from . import facts
 from .croissant import CROISSANT_NAME
+from .picture import PICTURE_NAME
 
-PICTURE_NAME = "timeline.png"
 COMPANIONS = (CROISSANT_NAME, PICTURE_NAME)
+MOST_ROWS_IN_TABLE = 200
 _OWN_DIGEST = re.compile(r"^orbittrace_card_sha256: ([0-9a-f]{64})$", re.MULTILINE)
 _COMPANION_DIGEST = re.compile(r"^  (\S+): ([0-9a-f]{64})$", re.MULTILINE)
 _UNSEALED = "f" * 64  # YAML would quote zeros
-
-CITATION_KEY = "orbittrace"
-PAPER = "arXiv:2609.22087"
-
-COLUMN_MEANING = {
-    "trace_id": "regime and catalogue number",
-    "name": "the satellite's name in the element sets",
-    "regime": "`leo`, `meo`, `geo`, `heo` or `other`",
-    "orbit_class": "kind of orbit within the regime, from the elements",
-    "catalog_number": "NORAD catalogue number, up to nine digits",
-    "object_id": "international designator (COSPAR)",
-    "epoch": "of the element set, UTC",
-    "start": "the instant of an interval's start, or of t = 0 in `traces`, UTC",
-    "stop": "the instant of an interval's end, UTC",
-    "span_ms": "length of the trace [ms]",
-    "element_age_ms": "start less epoch [ms]",
-    "inclination_deg": "[deg]",
-    "eccentricity": "[1]",
-    "period_s": "from the Kozai mean motion [s]",
-    "perigee_km": "mean elements, above 6378.137 km [km]",
-    "apogee_km": "mean elements, above 6378.137 km [km]",
-    "beta_min_deg": "least beta angle in the span, signed towards r x v [deg]",
-    "beta_max_deg": "greatest beta angle in the span [deg]",
-    "duty_cycle": "available time over span [1]",
-    "gap_count": "number of gaps",
-    "longest_gap_ms": "[ms]",
-    "gap_start_ms": "gaps' starts [ms from t = 0]",
-    "gap_stop_ms": "gaps' ends [ms from t = 0]",
-    "available": "whether the interval is a window (true) or a gap (false)",
-    "start_ms": "start [ms from t = 0]",
-    "stop_ms": "end, exclusive [ms from t = 0]",
-    "occluder": "`earth` or `moon`",
-    "depth": "`penumbra`, `half` (half of the disc hidden) or `umbra`",
-    "cut_start": "whether the span's start cut the interval",
-    "cut_stop": "whether the span's end cut the interval",
-    "max_obscuration": "greatest hidden share of the solar disc, on penumbra rows [1]",
-    "mean_motion_rev_per_day": "Kozai [rev/d]",
-    "ra_of_asc_node_deg": "TEME [deg]",
-    "arg_of_pericenter_deg": "[deg]",
-    "mean_anomaly_deg": "[deg]",
-    "ephemeris_type": "as in OMM",
-    "classification_type": "as in OMM",
-    "element_set_no": "as in OMM",
-    "rev_at_epoch": "as in OMM",
-    "bstar_per_earth_radius": "SGP4 drag term [1/Earth radius]",
-    "mean_motion_dot_rev_per_day2": "half the first derivative [rev/d^2]",
-    "mean_motion_ddot_rev_per_day3": "a sixth of the second derivative [rev/d^3]",
-    "line1": "the TLE as read, null where a TLE cannot hold the object",
-    "line2": "the TLE as read, null where a TLE cannot hold the object",
-}
-
-CONFIG_MEANING = {
-    "traces": "one row a satellite: the facts and the gaps; the one that a trainer reads",
-    "intervals": "windows and gaps of every trace in the order of time, one row each",
-    "shadows": "every interval inside penumbra, half shadow and umbra of the Earth and of the Moon",
-    "elements": "the element set that each trace was made from",
-}
 
 
 def render_card(
@@ -105,15 +49,19 @@ def render_card(
     companions = dict(companions or {})
     head = _yaml(_metadata(manifest, manifest_sha256, companions))
     sections = [
-        _introduction(manifest, traces),
-        _meaning(manifest),
+        _introduction(manifest, traces, PICTURE_NAME in companions),
+        _details(manifest),
+        _uses(),
         _structure(manifest),
-        _traces(manifest, traces),
-        _physics(manifest),
+        _traces(traces),
+        _creation(manifest),
         _error_budget(manifest),
         _provenance(manifest),
         _limits(),
+        _datasheet(manifest),
         _citation(manifest),
+        _glossary(),
+        _contact(),
     ]
     return _sealed(f"---\n{head}---\n\n" + "\n".join(sections))
 
@@ -181,10 +129,12 @@ def _metadata(manifest: Manifest, manifest_sha256: str, companions: dict[str, st
     return {
         "pretty_name": "OrbitTrace" if manifest.kind == "benchmark" else f"OrbitTrace ({manifest.label})",
         "license": "other",
-        "license_name": "usspacecom-basic-ssa-data",
-        "license_link": "https://www.space-track.org/documentation#/user_agree",
+        "license_name": "see-licence-notice",
+        "license_link": f"{CARD_NAME}#licence-notice",
         "language": ["en"],
-        "tags": ["satellite", "orbit", "eclipse", "availability", "intermittent-training", "checkpointing"],
+        "annotations_creators": ["no-annotation"],
+        "source_datasets": ["original"],
+        "tags": [*facts.KEYWORDS],
         "task_categories": ["time-series-forecasting", "other"],
         "size_categories": [
             _size_category(max(sum(f.rows for f in manifest.files_of(c)) for c in manifest.schema))
@@ -217,56 +167,86 @@ def _yaml(metadata: dict[str, Any]) -> str:
     return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
 
 
-def _introduction(manifest: Manifest, traces: pa.Table) -> str:
-    what = (
-        f"{manifest.trace_count} availability traces of real satellites"
-        if manifest.kind == "benchmark"
-        else f"{manifest.trace_count} availability traces, **derived: this is not the OrbitTrace benchmark**"
-    )
+def _introduction(manifest: Manifest, traces: pa.Table, picture: bool) -> str:
     counts = {row["values"]: row["counts"] for row in pc.value_counts(traces["regime"]).to_pylist()}
     regimes = ", ".join(f"{count} {regime.upper()}" for regime, count in counts.items())
-    return f"""# OrbitTrace {manifest.label}
+    shown = f"![Timelines of some of the traces]({PICTURE_NAME})\n\n" if picture else ""
+    return f"""# Dataset Card for OrbitTrace {manifest.label}
 
-{what} ({regimes}): when each is in sunlight, and so able to compute, over {_days(manifest)} from
-{_instant(manifest.start_ms)}. They were computed with SGP4 from the frozen element sets
-`{manifest.snapshot["name"]}` and are reproducible to the row: `orbittrace verify` rebuilds them.
+{facts.what_it_is(manifest)} They are for research on training that is interrupted by *predictable* gaps
+([{facts.PAPER}]({facts.PAPER_URL})).
 
-They are for research on training that is interrupted by *predictable* gaps ({PAPER}).
-
-```python
+{shown}```python
 from datasets import load_dataset
 
-traces = load_dataset("orbittrace", split="test")  # the folder, or NAMESPACE/orbittrace on the Hub
+traces = load_dataset("orbittrace", split="test")  # this folder; on the Hub NAMESPACE/orbittrace
 ```
+
+Or with the project's own loader, which checks every digest and gives the version that is asked for or an error:
+
+```python
+from orbittrace_data import load_traces
+
+traces = load_traces(source="NAMESPACE/orbittrace", version="{manifest.version}")
+```
+
+By regime: {regimes}.
 """
 
 
-def _meaning(manifest: Manifest) -> str:
+def _details(manifest: Manifest) -> str:
     share = manifest.model["min_sunlight"]
-    return f"""## What the numbers mean
+    return f"""## Dataset Details
 
-- **t = 0** is {_instant(manifest.start_ms)}, the start of every trace. Times `*_ms` are whole milliseconds from it (int64).
+### Dataset Description
+
+{facts.origin(manifest)}
+
+- **Curated by:** {facts.CURATORS}
+- **Language(s) (NLP):** none; column names are English
+- **License:** that of the element sets, see [Licence notice](#licence-notice)
+- **Paper:** [{facts.PAPER}]({facts.PAPER_URL}), whose question these traces make checkable
+
+### What the numbers mean
+
+- **t = 0** is {facts.instant(manifest.start_ms)}, the start of every trace. Times `*_ms` are whole milliseconds from it (int64).
 - **Intervals** are half-open: [start, stop). Windows and gaps tile the span without overlap.
 - **Available** means: neither the Earth nor the Moon hides more than {1 - share:.0%} of the Sun's disc. It is direct
   sunlight at the satellite, *not* the state of its battery, and nobody's operations.
 - A **gap** is the union of the Earth's and the Moon's intervals beyond that limit.
-- The schedule is **computed, not observed**: no sampling, contacts are found to 1e-9 s and rounded to 1 ms, half to even.
+- The schedule is **computed, not observed**: nothing was sampled.
+"""
+
+
+def _uses() -> str:
+    return f"""## Uses
+
+### Direct Use
+
+{_bullets(facts.USES)}
+
+### Out-of-Scope Use
+
+{_bullets(facts.OUT_OF_SCOPE)}
 """
 
 
 def _structure(manifest: Manifest) -> str:
-    parts = ["## Structure\n", "| config | split | rows | what |", "|---|---|---|---|"]
-    for file in _by_config_and_split(manifest):
-        parts.append(f"| `{file[0]}` | `{file[1]}` | {file[2]:,} | {CONFIG_MEANING[file[0]]} |")
+    parts = ["## Dataset Structure\n", "| config | split | rows | what |", "|---|---|---|---|"]
+    for config, split, rows in _by_config_and_split(manifest):
+        parts.append(f"| `{config}` | `{split}` | {rows:,} | {facts.CONFIG_MEANING[config]} |")
     if manifest.kind == "benchmark":
-        parts.append("\n`dev` is for tuning, `test` for reporting; both hold every regime.\n")
+        parts.append(
+            "\n`dev` is for tuning, `test` for reporting; both hold every regime. The splits are stratified and were "
+            "fixed with the selection of the satellites.\n"
+        )
     for config, columns in manifest.schema.items():
         parts += [
             f"\n<details><summary>Columns of <code>{config}</code></summary>\n",
             "| column | type | what |",
             "|---|---|---|",
         ]
-        parts += [f"| `{c['name']}` | {c['type']} | {COLUMN_MEANING[c['name']]} |" for c in columns]
+        parts += [f"| `{c['name']}` | {c['type']} | {facts.COLUMN_MEANING[c['name']]} |" for c in columns]
         parts.append("\n</details>\n")
     return "\n".join(parts)
 
@@ -279,10 +259,10 @@ def _by_config_and_split(manifest: Manifest) -> list[tuple[str, str, int]]:
     return [(config, split, count) for (config, split), count in rows.items()]
 
 
-def _traces(manifest: Manifest, traces: pa.Table) -> str:
-    if traces.num_rows > 200:
+def _traces(traces: pa.Table) -> str:
+    if traces.num_rows > MOST_ROWS_IN_TABLE:
         return ""
-    return "## The traces\n\n" + traces_markdown(traces)
+    return "### The traces\n\n" + traces_markdown(traces)
 
 
 def traces_markdown(traces: pa.Table) -> str:
@@ -299,9 +279,10 @@ def traces_markdown(traces: pa.Table) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in traces.to_pylist():
+        name = row["name"].replace("|", r"\|")
         gaps = f"{row['gap_count']}" if row["gap_count"] else "none: control"
         lines.append(
-            f"| `{row['trace_id']}` | {row['name']} | {row['orbit_class']} | "
+            f"| `{row['trace_id']}` | {name} | {row['orbit_class']} | "
             f"{row['perigee_km']:,.0f} x {row['apogee_km']:,.0f} km | {row['inclination_deg']:.1f} deg | "
             f"{row['beta_min_deg']:.0f} to {row['beta_max_deg']:.0f} deg | {row['duty_cycle']:.4f} | {gaps} | "
             f"{row['longest_gap_ms'] / 60_000:.1f} min |"
@@ -309,21 +290,49 @@ def traces_markdown(traces: pa.Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _physics(manifest: Manifest) -> str:
+def _creation(manifest: Manifest) -> str:
     model = manifest.model
     earth = "WGS84 ellipsoid by axis scaling" if model["earth"] == "oblate" else "sphere"
-    return f"""## How the numbers were made
+    return f"""## Dataset Creation
+
+### Curation Rationale
+
+The paper compares optimizers under eclipses of three orbital regimes. Its comparison can be repeated only with the
+traces themselves: which satellites, when, and how the shadow was computed. Here all of it is frozen and digested.
+
+### Source Data
+
+#### Data Collection and Processing
+
+{facts.COLLECTION}
 
 - **Positions**: SGP4 (WGS72, improved mode) from the element sets in `elements`, in TEME.
-- **Sun and Moon**: apparent, with light-time, from ERFA (`epv00` with annual aberration; `moon98`), rotated to TEME by IAU 2006/2000A
-  precession-nutation and the equation of the equinoxes. No Earth-orientation table and no network.
+- **Sun and Moon**: apparent, with light-time, from ERFA (`epv00` with annual aberration; `moon98`), rotated to TEME by
+  IAU 2006/2000A precession-nutation and the equation of the equinoxes. No Earth-orientation table and no network.
 - **Shadow**: {model["cone"]} of an Earth of {model["earth_radius_km"]} km ({earth}), opaque atmosphere
-  {model["atmosphere_km"]:g} km; Moon {"on" if model["moon"] else "off"}; Sun 695,700 km (IAU 2015 B3). `half` is where half of the disc's
-  area is hidden (planar overlap of two discs, Montenbruck & Gill 2000, 3.4.2).
-- **Contacts**: a coarse grid finds sign changes and extrema, so that grazing eclipses are not missed; each contact is then
-  refined on SGP4 itself.
-- **Floats** are rounded to stated decimals before they are written and digested.
-- **Checked** against brute force in 1 s steps, skyfield with DE421, Orekit, and the published SGP4 verification vectors.
+  {model["atmosphere_km"]:g} km; Moon {"on" if model["moon"] else "off"}; Sun 695,700 km (IAU 2015 B3). `half` is where half of the
+  disc's area is hidden (planar overlap of two discs, Montenbruck & Gill 2000, 3.4.2).
+- **Contacts**: a coarse grid finds sign changes and extrema, so that grazing eclipses are not missed; each contact is
+  then refined on SGP4 itself.
+- **Rounding**: {facts.PREPROCESSING}
+- **Missing**: {facts.missing(manifest)}
+
+#### Who are the source data producers?
+
+{manifest.snapshot["source"]}
+
+### How the numbers were checked
+
+Against brute force in 1 s steps, skyfield with DE421, Orekit, and the published SGP4 verification vectors, in the test
+suite of the package; `orbittrace verify` rebuilds every row of this release and compares.
+
+### Annotations
+
+None. No person labelled anything.
+
+#### Personal and Sensitive Information
+
+{facts.SENSITIVE}
 """
 
 
@@ -332,7 +341,7 @@ def _error_budget(manifest: Manifest) -> str:
     if not budget:
         return ""
     lines = [
-        "## Error budget\n",
+        "### Error budget\n",
         "By how much each choice or error moves a gap's boundary, in seconds (median / largest).\n",
     ]
     regimes = list(dict.fromkeys(row["regime"] for row in budget))
@@ -355,10 +364,10 @@ def _budget_cell(row: dict[str, Any] | None) -> str:
 def _provenance(manifest: Manifest) -> str:
     snapshot = manifest.snapshot
     tools = ", ".join(f"{name} {version}" for name, version in manifest.tools.items())
-    return f"""## Provenance
+    return f"""### Provenance
 
-- Element sets: snapshot `{snapshot["name"]}`, sha256 `{snapshot["elements_sha256"]}`. {snapshot["source"]}
-- Content digest of this release: `{manifest.content_digest}`.
+- Element sets: snapshot `{snapshot["name"]}`, sha256 `{snapshot["elements_sha256"]}`.
+- Content digest of this release, equal for equal rows whatever wrote the files: `{manifest.content_digest}`.
 - Made with {tools}.
 
 ### Licence notice
@@ -370,37 +379,78 @@ The code that made this release is under Apache-2.0; that licence does not exten
 
 
 def _limits() -> str:
-    return """## Limits
+    return f"""## Bias, Risks, and Limitations
 
-- Sunlight is not power: batteries, panels and loads are not in these traces.
-- A real atmosphere refracts and absorbs; the default shadow has none.
-- Element sets age: a few seconds within days, minutes in strong drag (see `element_age_ms`).
-- The three regimes are this project's reading; the satellites were chosen to spread what matters for training and are no
-  sample of the population in orbit.
-- Not for conjunction assessment or operations.
+{_bullets((*facts.BIASES, *facts.LIMITS))}
+
+### Recommendations
+
+{_bullets(facts.RECOMMENDATIONS)}
+"""
+
+
+def _datasheet(manifest: Manifest) -> str:
+    """Answer the questions of Gebru et al. (2021) that no section above has answered."""
+    kind = (
+        "fixed by hand, each with its reason"
+        if manifest.kind == "benchmark"
+        else "chosen by whoever built this"
+    )
+    return f"""## Datasheet
+
+After Gebru et al., "Datasheets for Datasets" (2021); what stands in a section above is not repeated.
+
+**Motivation.** Who made it and why: see Curation Rationale.
+
+**Composition.** An instance is one satellite over {facts.span(manifest)}. The satellites were {kind}; they are not a sample.
+Instances are independent but share the Sun, the Moon and the dates. Errors: see the error budget. Nothing in it is
+confidential, offensive or about people; it refers to no outside resource.
+
+**Collection.** By computation, see Data Collection and Processing; the element sets' epochs span
+{manifest.snapshot["oldest_epoch"]} to {manifest.snapshot["newest_epoch"]}. No persons are involved.
+
+**Preprocessing.** See Rounding above. The raw element sets are part of the release (config `elements`).
+
+**Uses.** See Uses. {facts.SOCIAL_IMPACT}
+
+**Distribution.** As a Hugging Face dataset and inside the Python package `orbittrace-data`. Terms: see the
+licence notice.
+
+**Maintenance.** {facts.MAINTENANCE}
 """
 
 
 def _citation(manifest: Manifest) -> str:
-    year = datetime.fromtimestamp(manifest.start_ms / 1000, UTC).year
     return f"""## Citation
 
+**BibTeX:**
+
 ```bibtex
-@misc{{{CITATION_KEY},
-  title  = {{OrbitTrace: availability traces of real satellites}},
-  author = {{{{The OrbitTrace maintainers}}}},
-  note   = {{Data version {manifest.version}, element sets of {year}}}
-}}
+{facts.bibtex(manifest)}
 ```
 
 Element sets: {manifest.snapshot["citation"]}
 """
 
 
-def _days(manifest: Manifest) -> str:
-    return f"{manifest.span_ms / DAY_MS:.6g} days"
+def _glossary() -> str:
+    return """## Glossary
+
+- **window**, **gap**: an interval in which the satellite is available, or is not.
+- **duty cycle**: available time over the span.
+- **control**: a trace without a gap.
+- **epoch**: of an element set, the instant it was fitted to.
+- **beta angle**: of the orbital plane against the Sun; the larger, the shorter the eclipses.
+- **contact**: the instant of entering or leaving penumbra, half shadow or umbra.
+"""
 
 
-def _instant(ms: int) -> str:
-    text = datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{ms % 1000:03d}Z" if ms % 1000 else f"{text}Z"
+def _contact() -> str:
+    return """## Dataset Card Contact
+
+The community page of this dataset on the Hub, or the issue tracker of the package `orbittrace-data`.
+"""
+
+
+def _bullets(sentences: tuple[str, ...]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)

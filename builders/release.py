@@ -22,9 +22,12 @@ from ..manifest import (
     check_version,
 )
 from ..schema import CONFIGS, TRACES
+from ..trace import Trace
 from .card import render_card
 from .catalogue import Built, ChunkError, Crew, build_data
+from .croissant import CROISSANT_NAME, render_croissant
 from .element_set import ElementSet
+from .picture import PICTURE_NAME, contrasting, render_picture
 from .recipe import Recipe
 from .shards import tool_versions
 from .snapshot import Snapshot
@@ -102,7 +105,7 @@ def _release(recipe: Recipe, built: Built, out: str | Path, notes: dict[str, Any
 def write_manifest(
     folder: Path, recipe: Recipe, files: Sequence[DataFile], traces: pa.Table, notes: dict[str, Any]
 ) -> Manifest:
-    """Write manifest and card of a release whose data files are written; of the traces no gaps are needed."""
+    """Write manifest, card and the like of a release whose data files are written; of the traces no gaps are needed."""
     configs = [config for config in CONFIGS if any(f.config == config for f in files)]
     manifest = Manifest(
         version=check_version(recipe.version),
@@ -117,11 +120,32 @@ def write_manifest(
         schema={config: schema_of(CONFIGS[config]) for config in configs},
         files=tuple(files),
     )
-    content = manifest.to_json()
-    (folder / MANIFEST_NAME).write_bytes(content)
-    card = render_card(manifest, hashlib.sha256(content).hexdigest(), traces)
-    (folder / CARD_NAME).write_text(card, encoding="utf-8")
+    (folder / MANIFEST_NAME).write_bytes(manifest.to_json())
+    write_descriptions(folder, manifest, traces)
     return manifest
+
+
+def write_descriptions(folder: Path, manifest: Manifest, traces: pa.Table) -> None:
+    """Write what is generated from a manifest: Croissant metadata, picture and, with their digests, the card."""
+    manifest_sha256 = hashlib.sha256(manifest.to_json()).hexdigest()
+    texts = {
+        CROISSANT_NAME: render_croissant(manifest, manifest_sha256),
+        PICTURE_NAME: render_picture(_with_gaps(folder, manifest, contrasting(traces))),
+    }
+    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    texts[CARD_NAME] = render_card(manifest, manifest_sha256, traces, digests)
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.encode())
+
+
+def _with_gaps(folder: Path, manifest: Manifest, trace_ids: list[str]) -> list[Trace]:
+    """Read some traces with their gaps, in the order of the release."""
+    wanted = [("trace_id", "in", trace_ids)]
+    tables = [
+        pq.read_table(folder / file.path, partitioning=None, filters=wanted)
+        for file in manifest.files_of("traces")
+    ]
+    return [Trace.from_row(row) for table in tables for row in table.to_pylist()]
 
 
 def snapshot_facts(snapshot: Snapshot) -> dict[str, str]:
