@@ -14,12 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..manifest import CARD_NAME, Manifest, ReleaseError, file_sha256
+from ..manifest import CARD_NAME, COMPANIONS, PICTURE_NAME, Manifest, ReleaseError, file_sha256
 from . import facts
-from .croissant import CROISSANT_NAME
-from .picture import PICTURE_NAME
 
-COMPANIONS = (CROISSANT_NAME, PICTURE_NAME)
 MOST_ROWS_IN_TABLE = 200
 _OWN_DIGEST = re.compile(r"^orbittrace_card_sha256: ([0-9a-f]{64})$", re.MULTILINE)
 _COMPANION_DIGEST = re.compile(r"^  (\S+): ([0-9a-f]{64})$", re.MULTILINE)

@@ -11,8 +11,6 @@ from typing import Any
 from ..manifest import MANIFEST_NAME, Manifest
 from . import facts
 
-CROISSANT_NAME = "croissant.json"
-
 _DATA_TYPE = {
     "string": "sc:Text",
     "int64": "sc:Integer",

@@ -10,7 +10,6 @@ from .. import intervals
 from ..timeline import DARK, SUNLIT
 from ..trace import DAY_MS, Trace
 
-PICTURE_NAME = "timeline.svg"
 MOST_TRACES = 4
 MOST_DAYS = 14
 LEFT, WIDTH, DAY_HEIGHT, BAR = 58, 720, 8, 6

@@ -22,6 +22,7 @@ from ..hub import (
 )
 from ..manifest import (
     CARD_NAME,
+    COMPANIONS,
     MANIFEST_NAME,
     MAX_MANIFEST_BYTES,
     Manifest,
@@ -29,7 +30,6 @@ from ..manifest import (
     file_sha256,
     parse_manifest,
 )
-from .card import COMPANIONS
 from .verify import check_release
 
 if TYPE_CHECKING:

@@ -16,7 +16,9 @@ from ..errors import InputError
 from ..loader import require_frozen_content
 from ..manifest import (
     CARD_NAME,
+    CROISSANT_NAME,
     MANIFEST_NAME,
+    PICTURE_NAME,
     DataFile,
     Manifest,
     check_version,
@@ -25,9 +27,9 @@ from ..schema import CONFIGS, TRACES
 from ..trace import Trace
 from .card import render_card
 from .catalogue import Built, ChunkError, Crew, build_data
-from .croissant import CROISSANT_NAME, render_croissant
+from .croissant import render_croissant
 from .element_set import ElementSet
-from .picture import PICTURE_NAME, contrasting, render_picture
+from .picture import contrasting, render_picture
 from .recipe import Recipe
 from .shards import tool_versions
 from .snapshot import Snapshot

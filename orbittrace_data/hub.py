@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from .errors import FailedError, InputError, OrbitTraceError
-from .manifest import CARD_NAME, MANIFEST_NAME, MAX_MANIFEST_BYTES, ReleaseError, VersionError, parse_manifest
+from .manifest import (
+    CARD_NAME,
+    COMPANIONS,
+    MANIFEST_NAME,
+    MAX_MANIFEST_BYTES,
+    ReleaseError,
+    VersionError,
+    parse_manifest,
+)
 
 TAG_PREFIX = "v"
 TIMEOUT_S = 30.0
@@ -156,7 +164,8 @@ def _download(repo_id: str, version: str) -> Path:
                     f"{repo_id} at {tag} has {file.path} with {sizes.get(file.path, 0)} bytes where its manifest "
                     f"says {file.bytes}: the release is damaged on the Hub"
                 )
-        names = [MANIFEST_NAME, CARD_NAME, *(file.path for file in manifest.files)]
+        small = [name for name in COMPANIONS if sizes.get(name, 0) <= MAX_MANIFEST_BYTES]
+        names = [MANIFEST_NAME, CARD_NAME, *small, *(file.path for file in manifest.files)]
         return Path(snapshot_download(**ask, allow_patterns=names))
 
 

@@ -12,6 +12,10 @@ from .errors import FailedError, InputError
 FORMAT = "orbittrace-release/1"
 MANIFEST_NAME = "manifest.json"
 CARD_NAME = "README.md"
+CROISSANT_NAME = "croissant.json"
+PICTURE_NAME = "timeline.svg"
+# What else is generated from a manifest; the card states its digests.
+COMPANIONS = (CROISSANT_NAME, PICTURE_NAME)
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _DATA_PATH = re.compile(r"data/[a-z_]+/(dev|test)-\d{5}-of-\d{5}\.parquet")
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")

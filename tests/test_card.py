@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from orbittrace_data import load_table, load_trace
-from orbittrace_data.builders.card import COMPANIONS, check_card, render_card
-from orbittrace_data.builders.croissant import CROISSANT_NAME
-from orbittrace_data.builders.picture import PICTURE_NAME, contrasting, render_picture
+from orbittrace_data.builders.card import check_card, render_card
+from orbittrace_data.builders.picture import contrasting, render_picture
 from orbittrace_data.builders.verify import check_release
 from orbittrace_data.loader import BUNDLED, open_release
-from orbittrace_data.manifest import ReleaseError
+from orbittrace_data.manifest import COMPANIONS, CROISSANT_NAME, PICTURE_NAME, ReleaseError
 from orbittrace_data.schema import CONFIGS
 from orbittrace_data.timeline import DARK
 

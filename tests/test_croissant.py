@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from orbittrace_data import load_table
-from orbittrace_data.builders.croissant import CROISSANT_NAME, render_croissant
+from orbittrace_data.builders.croissant import render_croissant
 from orbittrace_data.loader import BUNDLED, open_release
+from orbittrace_data.manifest import CROISSANT_NAME
 from orbittrace_data.schema import CONFIGS
 
 # mlcroissant's own use of rdflib and pandas; nothing of ours runs in these tests but the writing of JSON.
