@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -81,6 +82,7 @@ TASKS = {
 }
 
 
+@lru_cache(maxsize=8)  # a study asks for the same few tasks a thousand times
 def task_named(spec: str, drift_at: tuple[int, ...] = (), data: str | None = None) -> Task:
     """Make a task by its name on the command line.
 

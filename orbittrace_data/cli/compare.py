@@ -1,0 +1,85 @@
+"""``orbittrace compare`` and ``advise``: is availability-aware training worth it, in general and for one's own case."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app
+
+
+@app.command()
+def compare(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="With --report: result folders to merge.")
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="quick, paper, or a TOML file.")] = None,
+    scale: Annotated[str | None, typer.Option(help="Of paper: cpu-small, cpu (the default) or gpu.")] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Run nothing: merge result folders into a report.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Result folder; a study that was stopped goes on in it.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="One's own method, module:function, compared with the study's.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local: this machine's cores or GPUs; ray: a Ray cluster.")
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option(help="Runs at a time on this machine; by default one a core.")
+    ] = None,
+    unprotected: Annotated[
+        bool, typer.Option("--unprotected", help="Report although the protocol is broken, and say so.")
+    ] = False,
+) -> None:
+    """Run methods, tasks, traces and seeds by one protocol, and write an honest report."""
+    from ..errors import InputError
+    from ..trainers.records import read_rows
+
+    if report == (study is not None):
+        raise InputError("give either --study quick|paper|FILE.toml, or --report and result folders")
+    if report:
+        if not folders or out is None or method or scale:
+            raise InputError("--report takes result folders and --out: compare --report DIR... --out DIR")
+        _report(read_rows(folders), out, unprotected)
+        return
+    if folders:
+        raise InputError(
+            f"a study takes no folders, got {', '.join(map(str, folders))}: give --out, or --report"
+        )
+
+    from ..trainers.runner import local_engine, places, ray_engine, run_study
+    from ..trainers.study import read_study
+
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine is local or ray, got {engine!r}")
+    if "" not in sys.path and method:
+        sys.path.insert(0, "")  # the methods of the folder that the command is called in
+    assert study is not None
+    plan = read_study(study, scale)
+    for spec in method or []:
+        plan = plan.with_method(spec)
+    out = out or Path("results") / plan.name
+    run = ray_engine(cpus=workers) if engine == "ray" else local_engine(places(plan.device, workers))
+    try:
+        rows = run_study(plan, out, run, note=lambda line: print(line, file=sys.stderr))
+    except KeyboardInterrupt:
+        print(f"stopped: the same command goes on in {out}", file=sys.stderr)
+        raise
+    _report(rows, out, unprotected)
+
+
+def _report(rows, out: Path, unprotected: bool) -> None:
+    """Check, write and print."""
+    from ..trainers.protocol import ProtocolError, violations
+    from ..trainers.report import answer, write_report
+
+    broken = violations(rows)
+    if broken and not unprotected:
+        raise ProtocolError(broken)
+    found = write_report(rows, out, broken)
+    print(answer(found))
+    print(f"wrote {out / 'report.html'}, summary.md and verdicts.json")
