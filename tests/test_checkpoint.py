@@ -195,7 +195,7 @@ def test_nothing_is_pickled_or_unpickled(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "save", refuse)
     restarted(small(), tmp_path, (7,))
     names = {p.name for p in tmp_path.rglob("*") if p.is_file()}
-    assert names == {*checkpoint.FILES, "SHA256SUMS", "log.jsonl", "log.parquet"}
+    assert names == {*checkpoint.FILES, "XXH128SUMS", "log.jsonl", "log.parquet"}
     facts = json.loads(next(tmp_path.rglob("state.json")).read_text())
     assert all(isinstance(word, int) for word in facts["rng"]["0.python"][1] + facts["rng"]["0.numpy"][1])
 
@@ -215,13 +215,11 @@ def flip(path, at=-3):
 
 
 def forge_sums(path):
-    import hashlib
-
-    lines = [f"{hashlib.sha256((path / n).read_bytes()).hexdigest()}  {n}\n" for n in checkpoint.FILES]
-    (path / "SHA256SUMS").write_text("".join(lines))
+    lines = [f"{checkpoint.checksum_of(path / n)}  {n}\n" for n in checkpoint.FILES]
+    (path / "XXH128SUMS").write_text("".join(lines))
 
 
-@pytest.mark.parametrize("name", [*checkpoint.FILES, "SHA256SUMS"])
+@pytest.mark.parametrize("name", [*checkpoint.FILES, "XXH128SUMS"])
 @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "empty"])
 def test_a_broken_newest_checkpoint_is_skipped_with_a_warning_and_the_run_is_the_same(tmp_path, name, damage):
     *_, newest = cut_run(tmp_path)

@@ -171,7 +171,7 @@ def test_an_incomplete_checkpoint_is_skipped_and_refused(tmp_path, name):
 def test_a_half_written_checkpoint_was_never_sealed(tmp_path):
     until_gap(tmp_path, TRACE, 4)
     shutil.copytree(tmp_path / "checkpoint-4", tmp_path / "checkpoint-9")
-    (tmp_path / "checkpoint-9" / "SHA256SUMS").unlink()
+    (tmp_path / "checkpoint-9" / "XXH128SUMS").unlink()
     with pytest.warns(CheckpointWarning, match="never sealed"):
         assert newest_checkpoint(tmp_path) == str(tmp_path / "checkpoint-4")
     assert newest_checkpoint(tmp_path / "absent") is None

@@ -20,7 +20,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from ..atomic import sync_tree, write_bytes
 from ..errors import InputError
 from ..plan import Plan
-from .checkpoint import SUMS, CheckpointError, CheckpointWarning, ResumeError, sha256_of
+from .checkpoint import SUMS, CheckpointError, CheckpointWarning, ResumeError, checksum_of
 from .clocks import RealClock, VirtualClock
 from .crossing import cross
 from .methods import Gap, Method, method_named
@@ -252,7 +252,7 @@ def seal(path: Path, facts: dict[str, Any]) -> None:
     write_bytes(path / FACTS, json.dumps(facts, indent=1).encode())
     sync_tree(path)
     files = sorted(p for p in path.rglob("*") if p.is_file())
-    sums = "".join(f"{sha256_of(file)}  {file.relative_to(path).as_posix()}\n" for file in files)
+    sums = "".join(f"{checksum_of(file)}  {file.relative_to(path).as_posix()}\n" for file in files)
     write_bytes(path / SUMS, sums.encode())
 
 
@@ -283,7 +283,7 @@ def check_sealed(path: Path) -> dict[str, Any]:
     if lacking:
         raise CheckpointError(f"{path} is not whole: it was sealed without {', '.join(lacking)}")
     for name, expected in sums.items():
-        if not (path / name).is_file() or sha256_of(path / name) != expected:
+        if not (path / name).is_file() or checksum_of(path / name) != expected:
             raise CheckpointError(f"{path} is not whole: {name} is missing or was changed")
     return json.loads((path / FACTS).read_text())
 

@@ -1,0 +1,99 @@
+"""Measure checkpoints of 500 MB against plain safetensors files of the same tensors.
+
+Run ``python benchmarks/checkpoint.py [FOLDER]``. Plain saving is ``safetensors.torch.save_file`` and an fsync;
+plain loading is ``load_file`` and a copy of every tensor, because a mapped file is not read before that. Ours adds
+checksums, the temporary folder, the rename and, on loading, the check of every byte. Both put the state into
+the model and its optimizer. Wall-clock time, the two interleaved; the best of several rounds.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from orbittrace_data.trainers import checkpoint
+
+ROUNDS = 9
+PARAMETERS = 41_666_667  # with AdamW's two moments: 500 MB
+
+
+def make() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    """Return a model of 25 equal tensors with AdamW state."""
+    torch.manual_seed(0)
+    model = torch.nn.ParameterList([torch.randn(PARAMETERS // 25) for _ in range(25)])
+    optimizer = torch.optim.AdamW(model.parameters())
+    for parameter in model:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    optimizer.zero_grad()
+    return model, optimizer
+
+
+def drop_cache(folder: Path) -> None:
+    """Ask the system to forget the files' pages, so that loading reads the disk."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            descriptor = os.open(file, os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def main() -> None:
+    """Print the table in Markdown."""
+    where = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    torch.set_num_threads(1)
+    model, optimizer = make()
+    tensors = {f"model.{n}": t for n, t in model.state_dict().items()}
+    for index, values in optimizer.state_dict()["state"].items():
+        tensors |= {f"{index}.{key}": value for key, value in values.items()}
+    size_mb = sum(t.numel() * t.element_size() for t in tensors.values()) / 1e6
+
+    def plain_save(folder: Path) -> None:
+        path = folder / "plain.safetensors"
+        save_file(tensors, path)
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+    def our_save(folder: Path) -> None:
+        rng = {f"0.{name}": state for name, state in checkpoint.rng_state().items()}
+        state = checkpoint.State(1, model.state_dict(), optimizer.state_dict(), {}, 0, rng=rng)
+        checkpoint.save(folder, state, keep=1)
+
+    def plain_load(folder: Path) -> None:
+        loaded = load_file(folder / "plain.safetensors")
+        with torch.no_grad():
+            for name, parameter in model.state_dict().items():
+                parameter.copy_(loaded[f"model.{name}"])
+        state = optimizer.state_dict()
+        for index, values in state["state"].items():
+            values |= {key: loaded[f"{index}.{key}"].clone() for key in values}
+        optimizer.load_state_dict(state)
+
+    def our_load(folder: Path) -> None:
+        path = folder / "step-0000000001"
+        checkpoint.restore(path, checkpoint.load(path), model, optimizer)
+
+    rows = [("save", plain_save, our_save, False), ("load, cached", plain_load, our_load, False)]
+    rows.append(("load, from disk", plain_load, our_load, True))
+    print(f"| {size_mb:.0f} MB | plain s | ours s | ours / plain rate |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory(dir=where) as temporary:
+        folder = Path(temporary)
+        for name, *functions, cold in rows:
+            best = [float("inf")] * 2
+            for _ in range(ROUNDS):
+                for k, function in enumerate(functions):
+                    if cold:
+                        drop_cache(folder)
+                    began = time.perf_counter()
+                    function(folder)
+                    best[k] = min(best[k], time.perf_counter() - began)
+            print(f"| {name} | {best[0]:.3f} | {best[1]:.3f} | {100 * best[0] / best[1]:.0f}% |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
