@@ -14,7 +14,7 @@ from orbittrace_data.trainers import checkpoint
 from orbittrace_data.trainers.checkpoint import CheckpointError, CheckpointWarning, ResumeError, State
 from orbittrace_data.trainers.config import Config
 from orbittrace_data.trainers.loop import train
-from orbittrace_data.trainers.methods import Regime
+from orbittrace_data.trainers.methods import STRONG, Regime
 from orbittrace_data.trainers.order import sample_ids
 from orbittrace_data.trainers.schedule import warmup_cosine
 from orbittrace_data.trainers.tasks import Task
@@ -348,7 +348,8 @@ def test_an_empty_folder_holds_no_checkpoint(tmp_path):
         ("precision", {"precision": "bf16"}),
         ("lr", {"lr": 0.5}),
         ("warmup", {"warmup": 0.1}),
-        ("method", {"method": "aat"}),
+        ("method.name", {"method": "aat"}),
+        ("method.reenter_steps", {"method": replace(STRONG, reenter_steps=2)}),
         ("persists", {"regime": Regime("nothing")}),
         ("accumulate", {"accumulate": 2}),
         ("task", {"task": replace(SMALL, name="another")}),

@@ -156,7 +156,13 @@ def test_ones_own_method_is_called_at_each_gap():
     def deed(gap, model, optimizer):
         seen.append((gap.step, gap.delta, gap.duration_s, type(optimizer).__name__, model.training))
 
-    run(method=Method("own", after_gap=deed))
+    def ramp(since, delta):
+        return 1 / (2 + since + delta)
+
+    log = run(method=Method("own", after_gap=deed, lr_factor=ramp)).log
+    plain = run().log["lr"].to_pylist()
+    factors = [1.0] * 3 + [1 / (4 + k % 3) for k in range(9)]
+    np.testing.assert_allclose(log["lr"], np.array(plain) * factors, rtol=1e-15)
     assert seen == [(k, 2, 2100.0, "SGD", True) for k in (3, 6, 9)]
 
 

@@ -457,5 +457,10 @@ def check_identity(path: Path, there: Mapping[str, Any], now: Mapping[str, Any])
         Naming the first field that differs.
     """
     for name in [*now, *(name for name in there if name not in now)]:
-        if there.get(name) != now.get(name):
-            raise ResumeError(path, name, there.get(name), now.get(name))
+        before, after = there.get(name), now.get(name)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            key = next(key for key in [*after, *before] if before.get(key) != after.get(key))
+            name, before, after = f"{name}.{key}", before.get(key), after.get(key)
+        raise ResumeError(path, name, before, after)

@@ -79,7 +79,7 @@ class EffectiveTimeLR(LRScheduler):
         warmup: float = 0.1,
         final: float = 0.0,
     ):
-        self.plan = plan
+        self.plan, self._clock = plan, VirtualClock(plan)
         self.method = method_named(method) if isinstance(method, str) else method
         warmup_steps = round(warmup * plan.steps)
         self.schedule = schedule or (lambda k, horizon: warmup_cosine(k, horizon, warmup_steps, final))
@@ -92,11 +92,12 @@ class EffectiveTimeLR(LRScheduler):
         index = step if method.clock == "active" else plan.wall_step(step)
         horizon = plan.steps if method.horizon == "active" else plan.wall_horizon
         factor = self.schedule(index, horizon)
-        if method.reenter_steps:
-            window = plan.window_of(step)
-            delta = int(plan.delta[window])
-            length = reentry_length(method.reenter_steps, slowest_decay(self.optimizer), delta)
-            factor *= reentry(step - int(plan.first_step[window]), length)
+        gap = self._clock.gap_before(int(plan.first_step[plan.window_of(step)]))
+        if gap is not None and method.reenter_steps:
+            length = reentry_length(method.reenter_steps, slowest_decay(self.optimizer), gap.delta)
+            factor *= reentry(step - gap.step, length)
+        if gap is not None and method.lr_factor is not None:
+            factor *= method.lr_factor(step - gap.step, gap.delta)
         return [base * factor for base in self.base_lrs]
 
     def state_dict(self) -> dict[str, Any]:
@@ -164,7 +165,8 @@ class AvailabilityCallback(TrainerCallback):
         self._saving_since_ns = time.monotonic_ns()
         if self.method.fresh_order or self.method.recalibrate_batches:
             raise TrainerError(f"{self.method.name} needs the data by position: train it with trainers.loop")
-        if clock is not None and (self.method.clock == "wall" or self.method.reenter_steps):
+        on_plan = self.method.clock == "wall" or self.method.reenter_steps or self.method.lr_factor
+        if clock is not None and on_plan:
             raise TrainerError(
                 f"{self.method.name} reads a schedule off the plan, which real time does not follow: use "
                 "strong or weak+clock+reconstruct, or virtual time"

@@ -218,6 +218,8 @@ def train(
             horizon = plan.steps if method.horizon == "active" else plan.wall_horizon
             factor = warmup_cosine(index, horizon, round(task.warmup * plan.steps), task.final)
             factor *= reentry(step - gap_step, ramp)
+            if gaps and method.lr_factor is not None:
+                factor *= method.lr_factor(step - gap_step, delta)
             for group, peak in zip(optimizer.param_groups, peaks, strict=True):
                 group["lr"] = peak * factor
             losses = []

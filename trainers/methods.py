@@ -71,7 +71,10 @@ class Method:
     fresh_order : bool
         Whether the data order is drawn anew after each gap.
     after_gap : callable, optional
-        One's own deed: called as ``after_gap(gap, model, optimizer)`` before the first step after a gap.
+        One's own deed: called as ``after_gap(gap, model, optimizer)`` before the first step after a gap. It
+        must keep nothing to itself: a restart would lose it.
+    lr_factor : callable, optional
+        One's own ramp: the learning rate after a gap is multiplied by ``lr_factor(steps since it, its Delta)``.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Method:
     recalibrate_batches: int = 0
     fresh_order: bool = False
     after_gap: Callable[[Gap, torch.nn.Module, torch.optim.Optimizer], None] | None = None
+    lr_factor: Callable[[int, int], float] | None = None
 
     def __post_init__(self):
         if self.clock not in ("active", "wall") or self.horizon not in ("active", "wall"):
@@ -94,10 +98,11 @@ class Method:
             raise MethodError(f"method {self.name}: a wall-clock horizon needs clock='wall'")
 
     def to_json(self) -> dict[str, Any]:
-        """Return what decides a run; one's own function stands as ``module:function``."""
-        own = self.after_gap
-        return asdict(replace(self, after_gap=None)) | {
-            "after_gap": None if own is None else f"{own.__module__}:{own.__qualname__}"
+        """Return what decides a run; one's own functions stand as ``module:function``."""
+        own = {"after_gap": self.after_gap, "lr_factor": self.lr_factor}
+        return asdict(replace(self, after_gap=None, lr_factor=None)) | {
+            name: None if function is None else f"{function.__module__}:{function.__qualname__}"
+            for name, function in own.items()
         }
 
 
