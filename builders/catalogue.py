@@ -4,7 +4,7 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -158,7 +158,7 @@ def build_data(recipe: Recipe, folder: Path, crew: Crew | None = None, *, contin
     return built
 
 
-def _run(chunks: Sequence[Chunk], crew: Crew) -> Iterator[Shards | Unbuilt]:
+def _run(chunks: Sequence[Chunk], crew: Crew) -> Generator[Shards | Unbuilt]:
     if crew.engine == "ray":
         from .ray_engine import run_on_ray
 

@@ -18,7 +18,7 @@ from .refinement import ContactError, refine
 from .roots import golden_minimum
 from .search import find_brackets, guess_contacts
 from .shadow import Depth, Occluder, ShadowModel, depths, obscuration, occluders
-from .tracks import Track, earth_track, moon_track
+from .tracks import EarthTrack, MoonTrack, Track, earth_track, moon_track
 
 EARTH_PARTS, MOON_PARTS = 6, 16  # samples a cell
 BETA_STEP_S = 21_600.0
@@ -254,7 +254,7 @@ def _rounded(occluder: Occluder, name: str, pairs: _Pairs, hidden: Array) -> _Ro
     return rows.take(stop > start)
 
 
-def _max_obscuration(batch: Batch, track: Track, penumbra: _Pairs, umbra: _Pairs) -> Array:
+def _max_obscuration(batch: Batch, track: EarthTrack | MoonTrack, penumbra: _Pairs, umbra: _Pairs) -> Array:
     """Give each penumbra interval's greatest hidden fraction; 1 where it holds an umbra."""
     hidden = np.ones(len(penumbra.satellite))
     if track.occluder.cylinder:

@@ -225,7 +225,7 @@ def _number(fields: Mapping[str, str], keyword: str) -> float:
     text = fields.get(keyword) or "0"
     if not _NUMBER.fullmatch(text) or not math.isfinite(value := float(text)):
         raise BadField(keyword, f"{quote(text)} is no finite decimal number")
-    return value
+    return value + 0.0  # -0 is 0: the same element has one digest
 
 
 def _integer(fields: Mapping[str, str], keyword: str, default: int, largest: int) -> int:

@@ -32,6 +32,7 @@ def satrec(element_set: ElementSet) -> Satrec:
 
     Constants are WGS 72 and the mode is "improved", as element sets are fitted (Vallado et al. 2006).
     """
+    # One number for the epoch: exact from 2010-03 on, where sgp4 restores a TLE's decimals; before, to 0.2 us.
     epoch_days = (element_set.epoch_us + _DAYS_1949_TO_1970 * _US_PER_DAY) / _US_PER_DAY
     per_minute = 2 * np.pi / 1440
     number = element_set.catalog_number

@@ -4,16 +4,21 @@ Element sets go out and encoded shards come back through Ray's object store, so 
 and nothing else: no shared file system.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+import socket
+from collections.abc import Generator, Sequence
 
 from ..errors import FailedError, InputError
 from .shards import Chunk, Shards, build_chunk
 from .workers import DEATHS_PER_CHUNK, Unbuilt, describe
 
+ANSWER_WITHIN_S = 10.0
+OBJECT_STORE_BYTES = 256 * 2**20  # a few chunks' shards, about 2 MB each, are under way at a time
+
 
 def run_on_ray(
     chunks: Sequence[Chunk], workers: int, address: str | None = None
-) -> Iterator[Shards | Unbuilt]:
+) -> Generator[Shards | Unbuilt]:
     """Build chunks on a Ray cluster.
 
     Parameters
@@ -43,9 +48,16 @@ def run_on_ray(
         raise InputError("the engine ray needs Ray: pip install 'orbittrace-data[ray]'") from None
     joined = ray.is_initialized()
     if not joined:
-        here = {"num_cpus": workers, "include_dashboard": False} if address is None else {"address": address}
+        where = {"address": address}
+        if address is not None:
+            _require_answer(address)
+        else:
+            # Whoever reaches a Ray cluster can run code on it: one of our own listens on this machine only.
+            where = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            where["object_store_memory"] = OBJECT_STORE_BYTES
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
-            ray.init(**here, log_to_driver=False, logging_level="error")
+            ray.init(**where, log_to_driver=False, logging_level="error")
         except Exception as error:
             raise FailedError(
                 f"Ray cannot be joined at {address or 'this machine'}: {describe(error)}"
@@ -57,7 +69,20 @@ def run_on_ray(
             ray.shutdown()
 
 
-def _run(ray, chunks: Sequence[Chunk], workers: int) -> Iterator[Shards | Unbuilt]:
+def _require_answer(address: str) -> None:
+    """Raise if nobody listens at a cluster's host and port: Ray itself would wait for ever."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        return  # a word such as "auto", which Ray resolves
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_WITHIN_S).close()
+    except (OSError, OverflowError) as error:
+        raise FailedError(
+            f"there is no Ray cluster at {address} ({error}): see `ray status` on its head node"
+        ) from None
+
+
+def _run(ray, chunks: Sequence[Chunk], workers: int) -> Generator[Shards | Unbuilt]:
     """Keep a few chunks more in flight than there are workers, so that results do not pile up."""
     build = ray.remote(num_cpus=1, max_retries=DEATHS_PER_CHUNK - 1)(build_chunk)
     waiting = iter(chunks)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import InputError
-from ..manifest import VersionError
+from ..manifest import VersionError, check_version
 from ..trace import DAY_MS
 from .element_set import ElementSet, format_epoch
 from .gp import read_element_sets
@@ -79,6 +79,7 @@ def make_recipe(
     select: str | Path | None = None,
     catalog: Sequence[int] = (),
     everything: bool = False,
+    version: str | None = None,
 ) -> tuple[Recipe, list[str]]:
     """Turn what a person asks for into a recipe; the benchmark's own if it comes to that.
 
@@ -94,6 +95,8 @@ def make_recipe(
     select, catalog, everything
         A selection file, catalogue numbers, or all; by default the benchmark's selection as far as
         the snapshot has it. One of them at most.
+    version : str, optional
+        The data version of a derived release, by default 0.1.0. The benchmark's versions are frozen.
 
     Returns
     -------
@@ -140,15 +143,20 @@ def make_recipe(
         span_ms=span_of_days(days),
         model=ShadowModel(min_sunlight=min_sunlight),
     )
-    for version in BENCHMARK_SNAPSHOT:
-        if snapshot.name == BENCHMARK_SNAPSHOT[version] and _same(recipe, benchmark_recipe(version)):
-            return benchmark_recipe(version), remarks
+    for frozen in BENCHMARK_SNAPSHOT:
+        if snapshot.name == BENCHMARK_SNAPSHOT[frozen] and _same(recipe, benchmark_recipe(frozen)):
+            if version not in (None, frozen):
+                raise InputError(
+                    f"these are the rows of the benchmark's version {frozen}, asked for {version}"
+                )
+            return benchmark_recipe(frozen), remarks
     # A derived release has no dev split: its satellites were not stratified by this project.
     derived = tuple(
         Selected(s.catalog_number, "test", s.regime if select else None, s.reason) for s in selected
     )
     remarks += _old(chosen, start_ms)
-    return Recipe(snapshot, derived, recipe.start_ms, recipe.span_ms, recipe.model), remarks
+    version = check_version(version or DERIVED_VERSION)
+    return Recipe(snapshot, derived, recipe.start_ms, recipe.span_ms, recipe.model, version), remarks
 
 
 def chosen_elements(recipe: Recipe) -> list[ElementSet]:

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from .batches import Array, Batch, Ints
 from .constants import SGP4_MU_KM3_PER_S2
-from .interpolation import value, value_and_slopes
 from .propagation import acceleration
 from .roots import rising_root
 from .shadow import Depth, Occluder, distance_rates, signed_distances
-from .tracks import Track
+from .tracks import EarthTrack, MoonTrack
 
 SLACK_KM = 4.0  # where a polynomial comes this close to a boundary, SGP4 decides
 SOFT_END = 1e-3  # of a cell: in a second of a low orbit, a boundary moves by several times the slack
@@ -63,7 +62,9 @@ def exact_rates(
     return distance_rates(occluder, wanted, which, x, q, sun)
 
 
-def find_brackets(batch: Batch, track: Track, wanted: Sequence[Depth], parts: int) -> Brackets:
+def find_brackets(
+    batch: Batch, track: EarthTrack | MoonTrack, wanted: Sequence[Depth], parts: int
+) -> Brackets:
     """Bracket every contact along a track.
 
     Parameters
@@ -82,12 +83,9 @@ def find_brackets(batch: Batch, track: Track, wanted: Sequence[Depth], parts: in
     near = np.empty(g.shape, bool)
     reach = np.where(track.valid, _dip_km(track, parts), -1.0)
     for j in range(parts + 1):
-        if j in (0, parts):
-            x, q = (track.x[0], track.q[0]) if j == 0 else track.right
-        else:
-            x, q = value(track.x, j / parts), value(track.q, j / parts)
+        x, q, sun = track.sample(j / parts)
         bound = np.where(x > 0, reach, -1.0)  # no shadow falls on the Sun's side
-        for i, distance in enumerate(signed_distances(track.occluder, wanted, x, q, track.sun)):
+        for i, distance in enumerate(signed_distances(track.occluder, wanted, x, q, sun)):
             g[i, j] = distance
             np.less(np.abs(distance), bound, out=near[i, j])
     _settle_near_zero(batch, track, wanted, g, near)
@@ -109,7 +107,7 @@ def _where(flags: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
     return which, j, k
 
 
-def _dip_km(track: Track, parts: int) -> Array:
+def _dip_km(track: EarthTrack | MoonTrack, parts: int) -> Array:
     """Bound how far a distance can dip between two samples.
 
     It is an eighth of the curvature times the step squared. Where the distance from the axis is about the
@@ -117,7 +115,7 @@ def _dip_km(track: Track, parts: int) -> Array:
     so thin that the distance may turn at a point: there the bound is the path between two samples.
     """
     step = track.step_s / parts
-    if track.occluder.centre is not None:
+    if isinstance(track, MoonTrack):
         return 13.0 * step + SLACK_KM
     over_r = 1 / np.sqrt(np.minimum(track.q[0], track.right[1]))
     bend = SGP4_MU_KM3_PER_S2 * over_r * (2 / track.occluder.radius_km + over_r)
@@ -125,7 +123,7 @@ def _dip_km(track: Track, parts: int) -> Array:
 
 
 def _settle_near_zero(
-    batch: Batch, track: Track, wanted: Sequence[Depth], g: Array, near: NDArray[np.bool_]
+    batch: Batch, track: EarthTrack | MoonTrack, wanted: Sequence[Depth], g: Array, near: NDArray[np.bool_]
 ) -> None:
     """Replace samples within the polynomial's error of a boundary by SGP4's own."""
     which, j, k = _where(near)
@@ -143,7 +141,7 @@ def _settle_near_zero(
 
 
 def _hidden_pairs(
-    batch: Batch, track: Track, wanted: Sequence[Depth], g: Array, close: NDArray[np.bool_]
+    batch: Batch, track: EarthTrack | MoonTrack, wanted: Sequence[Depth], g: Array, close: NDArray[np.bool_]
 ) -> list[tuple[Ints, Ints, Array, Array, Array, Array, Array, Array]]:
     """Find pairs of contacts between two samples on the same, close side of a boundary."""
     parts, cells = g.shape[1] - 1, len(track.cell)
@@ -158,7 +156,7 @@ def _hidden_pairs(
     before = np.where((j > 0) | goes_on[k], sign * before, np.inf)
     after = np.where((j + 1 < parts) | goes_on[k + 1], sign * after, np.inf)
     # A parabola dips by an eighth of its second difference, a corner by half of it.
-    share = 0.25 if track.occluder.centre is None else 0.55
+    share = 0.55 if isinstance(track, MoonTrack) else 0.25
     bend = np.maximum(before - 2 * here + there, here - 2 * there + after)
     deep = np.minimum(here, there) < share * bend + SLACK_KM
     rows = np.flatnonzero((before >= here) & (after >= there) & deep)
@@ -180,7 +178,7 @@ def _hidden_pairs(
 
 def _least(
     batch: Batch,
-    track: Track,
+    track: EarthTrack | MoonTrack,
     wanted: Sequence[Depth],
     which: Ints,
     k: Ints,
@@ -210,15 +208,14 @@ def _least(
 
 
 def _track_rates(
-    track: Track, wanted: Sequence[Depth], which: Ints, k: Ints, u: Array
+    track: EarthTrack | MoonTrack, wanted: Sequence[Depth], which: Ints, k: Ints, u: Array
 ) -> tuple[Array, Array, Array]:
     """Give signed distances and their first two derivatives in u on the polynomials."""
-    x = value_and_slopes([c.take(k) for c in track.x], u)
-    q = value_and_slopes([c.take(k) for c in track.q], u)
-    return distance_rates(track.occluder, wanted, which, x, q, track.sun.take(k), exact=False)
+    x, q, sun = track.rates(k, u)
+    return distance_rates(track.occluder, wanted, which, x, q, sun, exact=False)
 
 
-def guess_contacts(track: Track, wanted: Sequence[Depth], found: Brackets) -> Array:
+def guess_contacts(track: EarthTrack | MoonTrack, wanted: Sequence[Depth], found: Brackets) -> Array:
     """Find the contacts on the polynomials [s], to some milliseconds."""
     sign = np.where(found.low_km < 0, 1.0, -1.0)
 

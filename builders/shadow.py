@@ -142,9 +142,14 @@ class Occluder:
             2 * (rx * vx + ry * vy + rz * vz),
             2 * (vx * vx + vy * vy + vz * vz + rx * ax + ry * ay + rz * az),
         ]
+        if self.centre is not None:  # the Moon is so far that the turning of the axis counts twice
+            bx, by, bz, _ = self.sun.at(start_ms, t_s, order=2)[2]
+            x[2] -= rx * bx + ry * by + rz * bz
         if jerk is not None:
             jx, jy, jz = jerk[0], jerk[1], k * jerk[2]
             x.append(-(jx * sx + jy * sy + jz * sz + 3 * (ax * dx + ay * dy + az * dz)))
+            if self.centre is not None:
+                x[3] -= 3 * (vx * bx + vy * by + vz * bz)
             q.append(6 * (vx * ax + vy * ay + vz * az) + 2 * (rx * jx + ry * jy + rz * jz))
         return x, q, sun
 

@@ -116,7 +116,7 @@ def build_chunk(chunk: Chunk) -> Shards:
     """
     element_sets, shadows, left_out = _search(chunk)
     keep = shadows.known_until_ms >= chunk.span_ms
-    for i in np.flatnonzero(~keep):
+    for i in np.flatnonzero(~keep).tolist():
         known_days = round(float(shadows.known_until_ms[i]) / DAY_MS, 6)
         left_out.append(_left_out(element_sets[i], known_days, shadows.failure[i]))
     element_sets = [e for e, kept in zip(element_sets, keep, strict=True) if kept]

@@ -73,13 +73,14 @@ def intervals_table(traces: Sequence[Trace]) -> pa.Table:
 
 def shadows_table(traces: Sequence[Trace], shadows: "Shadows") -> pa.Table:
     """Make the rows of every trace's shadow intervals."""
-    ids = np.array([trace.trace_id for trace in traces], dtype=object)
     kept = np.isin(shadows.depth, ("penumbra", "half", "umbra"))
     obscuration = np.where(shadows.depth == "penumbra", shadows.max_obscuration, np.nan)[kept]
     columns = {
-        "trace_id": ids[shadows.satellite[kept]].tolist(),
-        "occluder": shadows.occluder[kept].tolist(),
-        "depth": shadows.depth[kept].tolist(),
+        "trace_id": pa.array([trace.trace_id for trace in traces], pa.string()).take(
+            pa.array(shadows.satellite[kept])
+        ),
+        "occluder": pa.array(shadows.occluder[kept], pa.string()),
+        "depth": pa.array(shadows.depth[kept], pa.string()),
         "start_ms": shadows.start_ms[kept],
         "stop_ms": shadows.stop_ms[kept],
         "cut_start": shadows.cut_start[kept],

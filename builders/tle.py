@@ -203,7 +203,7 @@ def parse_tle(name: str, line1: str, line2: str) -> ElementSet:
         arg_of_pericenter_deg=perigee,
         mean_anomaly_deg=anomaly,
         bstar_per_earth_radius=_decimal_exponent(bstar),
-        mean_motion_dot_rev_per_day2=float(dot),
+        mean_motion_dot_rev_per_day2=float(dot) + 0.0,  # -0 is 0: the same element has one digest
         mean_motion_ddot_rev_per_day3=_decimal_exponent(ddot),
         classification_type="U" if classification == " " else classification,
         ephemeris_type=ephemeris_type,
@@ -361,7 +361,7 @@ def _decimal_exponent(text: str) -> float:
     """Read ' 12345-5' as 0.12345e-5."""
     sign = "-" if text[0] == "-" else ""
     exponent = "-" if text[6] == "-" else ""
-    return float(f"{sign}0.{text[1:6]}e{exponent}{text[7]}")
+    return float(f"{sign}0.{text[1:6]}e{exponent}{text[7]}") + 0.0
 
 
 def _object_id(designator: str) -> str:

@@ -61,12 +61,12 @@ def write_tle(element_set: ElementSet) -> tuple[str, str]:
         (
             "2",
             number,
-            f"{_rounded(element_set.inclination_deg, 4):8}",
-            f"{_rounded(element_set.ra_of_asc_node_deg, 4):8}",
+            f"{_rounded(element_set.inclination_deg, 4):8.4f}",
+            f"{_rounded(element_set.ra_of_asc_node_deg, 4):8.4f}",
             _eccentricity(element_set.eccentricity),
-            f"{_rounded(element_set.arg_of_pericenter_deg, 4):8}",
-            f"{_rounded(element_set.mean_anomaly_deg, 4):8}",
-            f"{_rounded(element_set.mean_motion_rev_per_day, 8):11}"
+            f"{_rounded(element_set.arg_of_pericenter_deg, 4):8.4f}",
+            f"{_rounded(element_set.mean_anomaly_deg, 4):8.4f}",
+            f"{_rounded(element_set.mean_motion_rev_per_day, 8):11.8f}"
             + _counter("revolution number", element_set.rev_at_epoch, 5),
         )
     )
@@ -74,8 +74,8 @@ def write_tle(element_set: ElementSet) -> tuple[str, str]:
 
 
 def _rounded(value: float, decimals: int) -> Decimal:
-    """Round the shortest decimal of a float half up, as the publishers do."""
-    return Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+    """Round the shortest decimal of a float half up, as the publishers do; -0 is 0."""
+    return Decimal(repr(value + 0.0)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
 
 
 def _designator(object_id: str) -> str:

@@ -4,13 +4,14 @@ A few states a revolution carry a degree-seven polynomial in each cell, since po
 main part of the force give three derivatives at both ends. It stays within metres of SGP4 in low orbits.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .batches import Array, Batch, Ints
-from .interpolation import septic, value
+from .interpolation import septic, value, value_and_slopes
 from .shadow import Occluder, Vector
 
 _MOON_SPEED_KM_PER_S = 1.2
@@ -18,7 +19,7 @@ _MOON_SPEED_KM_PER_S = 1.2
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """An occluder's x and q along cells, as polynomials of degree seven.
+    """How satellites move past an occluder along cells of their grids.
 
     ``cell`` numbers the node at each cell's left end; ``joined[k]`` says that cell k + 1 goes on where cell k
     ends.
@@ -30,24 +31,90 @@ class Track:
     joined: NDArray[np.bool_]
     start_s: Array
     step_s: Array
+
+
+@dataclass(frozen=True, eq=False)
+class EarthTrack(Track):
+    """Polynomials of x and q; ``right`` holds both at the cells' right ends."""
+
     x: list[Array]
     q: list[Array]
     sun: Array
     right: tuple[Array, Array]
 
+    def sample(self, u: float) -> tuple[Array, Array, Array]:
+        """Give x, q and the Sun's distance at one fraction of every cell."""
+        if u == 1.0:
+            return *self.right, self.sun
+        return value(self.x, u), value(self.q, u), self.sun
+
     def at(self, k: Ints, u: Array) -> tuple[Array, Array, Array]:
         """Give x, q and the Sun's distance at the fractions u of cells k."""
-        return value([c.take(k) for c in self.x], u), value([c[k] for c in self.q], u), self.sun[k]
+        x, q = (value([c.take(k) for c in polynomial], u) for polynomial in (self.x, self.q))
+        return x, q, self.sun.take(k)
+
+    def rates(self, k: Ints, u: Array) -> tuple[Sequence[Array], Sequence[Array], Array]:
+        """Give x and q with two derivatives in u, and the Sun's distance."""
+        x, q = (value_and_slopes([c.take(k) for c in polynomial], u) for polynomial in (self.x, self.q))
+        return x, q, self.sun.take(k)
 
 
-def earth_track(batch: Batch, occluder: Occluder, force: tuple[Vector, Vector]) -> Track:
+@dataclass(frozen=True, eq=False)
+class MoonTrack(Track):
+    """Polynomials of the satellites' places.
+
+    Polynomials of x and q would not do: next to the Moon's distance the distance from the axis of its shadow is
+    small, and would drown in the difference of the two.
+    """
+
+    start_ms: int
+    place: list[list[Array]]
+    right: tuple[Array, Vector]
+
+    def sample(self, u: float) -> tuple[Array, Array, Array]:
+        """Give x, q and the Sun's distance at one fraction of every cell."""
+        if u == 1.0:
+            t_s, r = self.right
+        else:
+            t_s = self.start_s + u * self.step_s
+            r = _vector(value(c, u) for c in self.place)
+        return self._see(t_s, r)
+
+    def at(self, k: Ints, u: Array) -> tuple[Array, Array, Array]:
+        """Give x, q and the Sun's distance at the fractions u of cells k."""
+        t_s = self.start_s[k] + u * self.step_s[k]
+        return self._see(t_s, _vector(value([c.take(k) for c in component], u) for component in self.place))
+
+    def rates(self, k: Ints, u: Array) -> tuple[Sequence[Array], Sequence[Array], Array]:
+        """Give x and q with two derivatives in u, and the Sun's distance."""
+        step = self.step_s[k]
+        over = 1 / step
+        components = [value_and_slopes([c.take(k) for c in component], u) for component in self.place]
+        r, v, a = (
+            _vector(derivatives[order] * over**order for derivatives in components) for order in range(3)
+        )
+        x, q, sun = self.occluder.motion(self.start_ms, self.start_s[k] + u * step, r, v, a)
+        return [x[0], x[1] * step, x[2] * step * step], [q[0], q[1] * step, q[2] * step * step], sun
+
+    def _see(self, t_s: Array, r: Vector) -> tuple[Array, Array, Array]:
+        still = _vector(np.zeros_like(t_s) for _ in range(3))
+        x, q, sun = self.occluder.motion(self.start_ms, t_s, r, still, still)
+        return x[0], q[0], sun
+
+
+def _vector(components: Iterable[Array]) -> Vector:
+    x, y, z = components
+    return x, y, z
+
+
+def earth_track(batch: Batch, occluder: Occluder, force: tuple[Vector, Vector]) -> EarthTrack:
     """Make the Earth's track over all cells of a batch."""
     x, q, sun = occluder.motion(batch.start_ms, batch.t_s, batch.r, batch.v, *force)
     step = np.diff(batch.t_s)
     valid = np.ones(len(step), bool)
     valid[batch.first[1:-1] - 1] = False
     step[~valid] = 1.0
-    return Track(
+    return EarthTrack(
         occluder,
         np.arange(len(step)),
         valid,
@@ -61,50 +128,37 @@ def earth_track(batch: Batch, occluder: Occluder, force: tuple[Vector, Vector]) 
     )
 
 
-def moon_track(batch: Batch, occluder: Occluder, force: tuple[Vector, Vector]) -> Track | None:
+def moon_track(batch: Batch, occluder: Occluder, force: tuple[Vector, Vector]) -> MoonTrack | None:
     """Make the Moon's track over the cells that its shadow can touch; None where there are none.
 
     The axis of the shadow passes the Earth's centre at a known distance; a satellite is within its own
     radius of that centre.
     """
-    assert occluder.centre is not None
     cell = _cells_near_moon(batch, occluder)
     if not len(cell):
         return None
-    node = np.union1d(cell, cell + 1)
-    a, jerk = force
-    x, q, sun = occluder.motion(
-        batch.start_ms,
-        batch.t_s[node],
-        _take(batch.r, node),
-        _take(batch.v, node),
-        _take(a, node),
-        _take(jerk, node),
+    left, right = (
+        [[vector[i][node] for vector in (batch.r, batch.v, *force)] for i in range(3)]
+        for node in (cell, cell + 1)
     )
-    left = np.searchsorted(node, cell)
-    right = left + 1
-    step = batch.t_s[cell + 1] - batch.t_s[cell]
-    return Track(
+    start_s, stop_s = batch.t_s[cell], batch.t_s[cell + 1]
+    return MoonTrack(
         occluder,
         cell,
         np.ones(len(cell), bool),
         np.diff(cell) == 1,
-        batch.t_s[cell],
-        step,
-        septic(step, [p[left] for p in x], [p[right] for p in x]),
-        septic(step, [p[left] for p in q], [p[right] for p in q]),
-        sun[left],
-        (x[0][right], q[0][right]),
+        start_s,
+        stop_s - start_s,
+        batch.start_ms,
+        [septic(stop_s - start_s, a, b) for a, b in zip(left, right, strict=True)],
+        (stop_s, _vector(component[0] for component in right)),
     )
-
-
-def _take(vector: Vector, index: Ints) -> Vector:
-    return vector[0][index], vector[1][index], vector[2][index]
 
 
 def _cells_near_moon(batch: Batch, occluder: Occluder) -> Ints:
     centre, sun = occluder.centre, occluder.sun
-    assert centre is not None
+    if centre is None:
+        return np.empty(0, np.int64)
     offset_s = (batch.start_ms - 1000 * centre.first_s) / 1000.0
     m = [centre.coefficients[0, i] for i in range(3)]
     d = [sun.coefficients[0, i] for i in range(3)]

@@ -42,7 +42,7 @@ def available_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def run_here(chunks: Iterable[Chunk]) -> Iterator[Shards | Unbuilt]:
+def run_here(chunks: Iterable[Chunk]) -> Generator[Shards | Unbuilt]:
     """Build chunks in this process, one after the other."""
     for chunk in chunks:
         try:
@@ -51,7 +51,7 @@ def run_here(chunks: Iterable[Chunk]) -> Iterator[Shards | Unbuilt]:
             yield Unbuilt(chunk, describe(error))
 
 
-def run_in_processes(chunks: Iterable[Chunk], workers: int) -> Iterator[Shards | Unbuilt]:
+def run_in_processes(chunks: Iterable[Chunk], workers: int) -> Generator[Shards | Unbuilt]:
     """Build chunks over a pool of processes.
 
     Parameters

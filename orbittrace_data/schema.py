@@ -111,7 +111,7 @@ DECIMALS: dict[str, int] = {
 
 
 def round_columns(columns: dict[str, Any]) -> dict[str, Any]:
-    """Round each float column to its stated decimals (half to even).
+    """Round each float column to its stated decimals (half to even); NaN becomes null.
 
     Examples
     --------
@@ -120,9 +120,12 @@ def round_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """
     rounded = dict(columns)
     for name, decimals in DECIMALS.items():
-        if name in columns:
+        values = columns.get(name)
+        if isinstance(values, np.ndarray):
+            rounded[name] = pa.array(np.round(values, decimals), mask=np.isnan(values))
+        elif values is not None:
             rounded[name] = [
                 None if value is None or np.isnan(value) else round(float(value), decimals)
-                for value in columns[name]
+                for value in values
             ]
     return rounded

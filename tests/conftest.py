@@ -63,8 +63,6 @@ def hub(monkeypatch):
 @pytest.fixture(scope="session")
 def small_releases(tmp_path_factory) -> dict[str, Path]:
     """Two derived releases by version: the second from other elements, and without any shadow."""
-    from dataclasses import replace
-
     from orbittrace_data.builders.recipe import make_recipe
     from orbittrace_data.builders.release import build_release
     from orbittrace_data.builders.snapshot import read_snapshot, write_snapshot
@@ -85,8 +83,8 @@ def small_releases(tmp_path_factory) -> dict[str, Path]:
         "0.2.0": {"source": home / "gps-only", "everything": True},
     }
     for version, asked in sources.items():
-        recipe, _ = make_recipe(days=0.25, **asked)
-        build_release(replace(recipe, version=version), home / version)
+        recipe, _ = make_recipe(days=0.25, version=version, **asked)
+        build_release(recipe, home / version)
     return {version: home / version for version in sources}
 
 

@@ -78,6 +78,21 @@ def test_the_moons_shadow(elements, start_ms):
     assert sum(counts.values()) > 0 or elements is GEO
 
 
+def test_greatest_obscuration_of_the_moons_penumbrae():
+    start_ms = APRIL_8 + 13 * 3_600_000
+    orbits = [ISS, NOAA_19, SENTINEL_1A, STARLINK, GPS, GEO]
+    shadows = find_shadows(orbits, start_ms, 11 * 3_600_000)
+    sky = brute_force.Sky(start_ms, 11 * 3_600.0)
+    checked = 0
+    for row in np.flatnonzero((shadows.occluder == "moon") & (shadows.depth == "penumbra")).tolist():
+        t_s = np.arange(shadows.start_ms[row], shadows.stop_ms[row], 100) / 1000
+        model = satrec(orbits[shadows.satellite[row]])
+        hidden = 0.5 - brute_force.margins(sky, model, "moon", t_s, ("half",))["half"]
+        assert shadows.max_obscuration[row] == pytest.approx(hidden.max(), abs=3e-6)
+        checked += 1
+    assert checked >= 4
+
+
 def test_the_moons_umbra_is_thin_and_found():
     # Low orbits that cross the centre line of 2024-04-08 while the umbra, 200 km wide, passes there.
     start_ms, span_ms = APRIL_8 + 17 * 3_600_000, 3 * 3_600_000

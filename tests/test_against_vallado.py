@@ -69,7 +69,7 @@ def test_positions(elements, rows):
     given = error == 0
     # The reference prints a state and only then notes that SGP4 has failed.
     assert given[:-1].all()
-    # The epoch in one number, as sgp4init takes it, is good to 0.2 microseconds: millimetres along the track.
+    # Epochs before 2010-03 are good to 0.2 microseconds: a millimetre along the track, five at perigee.
     assert np.all(np.abs(r[given] - expected[given]) < 5e-6)
 
 

@@ -22,6 +22,7 @@ MINUTE = 60_000
 FORECAST = Trace("forecast", 92 * MINUTE, [[57 * MINUTE, 92 * MINUTE]])
 EARLY = Trace("early", 92 * MINUTE, [[56 * MINUTE, 91 * MINUTE]])
 OUTAGE = Trace("outage", 92 * MINUTE, [[20 * MINUTE, 22 * MINUTE], [57 * MINUTE, 92 * MINUTE]])
+LATE_OUTAGE = Trace("late", 92 * MINUTE, [[50 * MINUTE, 52 * MINUTE], [57 * MINUTE, 92 * MINUTE]])
 PACE = {"steps": 14, "step_s": 560}
 SMALL = """
     import torch
@@ -73,16 +74,17 @@ def test_a_schedule_on_the_wall_clock_sees_what_happened():
 
 
 @pytest.mark.parametrize(
-    ("method", "steps", "save_every"),
+    ("method", "steps", "save_every", "actual"),
     [
-        ("strong", 8, 2),  # a step is lost behind the last save
-        pytest.param("strong", 5, 0, marks=pytest.mark.slow),  # all is lost: nothing was saved
-        pytest.param("aat", 8, 4, marks=pytest.mark.slow),  # both
+        ("strong", 8, 4, LATE_OUTAGE),  # a step is lost behind the last save
+        pytest.param("strong", 5, 0, OUTAGE, marks=pytest.mark.slow),  # all is lost: nothing was saved
+        pytest.param("strong", 8, 2, OUTAGE, marks=pytest.mark.slow),  # gaps on and behind periodic saves
+        pytest.param("aat", 8, 4, OUTAGE, marks=pytest.mark.slow),  # both
     ],
 )
-def test_lost_steps_run_again_after_real_kills(small, tmp_path, method, steps, save_every):
+def test_lost_steps_run_again_after_real_kills(small, tmp_path, method, steps, save_every, actual):
     pace = {"steps": steps, "step_s": 560}
-    config = Config(small, FORECAST, method, save_s=30, save_every=save_every, actual=OUTAGE, **pace)
+    config = Config(small, FORECAST, method, save_s=30, save_every=save_every, actual=actual, **pace)
     plan, folder = config.plan, tmp_path / "run"
     with opened(folder, config):
         pass

@@ -73,6 +73,8 @@ VALUES = {
     ("NORAD_CAT_ID", "25544.0"): "'25544.0' is no integer of up to nine digits",
     ("NORAD_CAT_ID", "-5"): "'-5' is no integer of up to nine digits",
     ("REV_AT_EPOCH", "1.5"): "'1.5' is no integer from 0 to 999999999",
+    ("REV_AT_EPOCH", "1000000000"): "'1000000000' is no integer from 0 to 999999999",
+    ("EPHEMERIS_TYPE", "3"): "3 is not SGP4: 0 and 2 are",
     ("EPHEMERIS_TYPE", "4"): "4 (SGP4-XP) is not SGP4: 0 and 2 are",
     ("CLASSIFICATION_TYPE", "u"): "'u' is no capital letter (U, C or S)",
     ("EPOCH", "2024-09-22 09:33:06"): "'2024-09-22 09:33:06' is no UTC instant: write it as "
@@ -80,6 +82,8 @@ VALUES = {
     ("EPOCH", "2024-02-30T00:00:00"): "'2024-02-30T00:00:00' names a day that does not exist",
     ("EPOCH", "2023-366T00:00:00"): "'2023-366T00:00:00' names a day that does not exist",
     ("EPOCH", "2024-09-22T24:00:00"): "'2024-09-22T24:00:00' names a time that UTC did not have",
+    ("EPOCH", "2024-09-22T09:60:00"): "'2024-09-22T09:60:00' names a time that UTC did not have",
+    ("EPOCH", "2024-09-22T09:59:60"): "'2024-09-22T09:59:60' names a time that UTC did not have",
     ("EPOCH", "2024-12-31T23:59:60"): "'2024-12-31T23:59:60' names a time that UTC did not have",
     ("EPOCH", "1956-12-31T00:00:00"): "'1956-12-31T00:00:00' is not within the years 1957 to 2099",
     ("OBJECT_NAME", "ISS\x7f"): "'ISS?' holds a control character (0x7F), which is not printable text",
@@ -279,6 +283,40 @@ def test_broken_json_is_told():
 
 def test_one_json_object_is_a_file_too():
     assert len(read(json_text(ISS)[1:-1]).element_sets) == 1
+    assert problems_of(json_text(ISS)[1:-1] + " x") == ["line 1, end: more text follows the JSON value"]
+    assert problems_of("[[1]," + json_text(ISS)[1:]) == [
+        "line 1, record: it is no JSON object of CCSDS keywords"
+    ]
+
+
+def test_what_sgp4_does_not_need_is_passed_over():
+    expected = read(json_text(ISS)).element_sets
+    assert read(json_text(ISS).replace("[{", '[{"RMS":[1],"RMS":null,', 1)).element_sets == expected
+    more = "COMMENT\r\nUSER_DEFINED_A = 1\r\nUSER_DEFINED_A = 2\r\nCOMMENT = no keyword\r\n"
+    assert read(kvn_text(ISS).replace("OBJECT_ID", more + "OBJECT_ID", 1)).element_sets == expected
+    outside = (
+        xml_text(ISS)
+        .replace("<omm", "<EPOCH>1999</EPOCH><omm", 1)
+        .replace("</ndm>", "<BSTAR>x</BSTAR></ndm>")
+    )
+    assert read(outside).element_sets == expected
+
+
+def test_counters_that_are_left_out_have_the_defaults_of_the_record():
+    named = ("EPHEMERIS_TYPE", "CLASSIFICATION_TYPE", "ELEMENT_SET_NO", "REV_AT_EPOCH", "MEAN_MOTION_DOT")
+    bare = parse_omm({k: v for k, v in ISS.items() if k not in named})
+    assert (bare.ephemeris_type, bare.classification_type) == (0, "U")
+    assert (bare.element_set_no, bare.rev_at_epoch, bare.mean_motion_dot_rev_per_day2) == (999, 0, 0.0)
+
+
+def test_brackets_in_a_name_are_no_unit():
+    (element_set,) = read(kvn_text(ISS | {"OBJECT_NAME": "SAT [+]"})).element_sets
+    assert element_set.name == "SAT [+]"
+
+
+def test_markup_within_a_value_is_no_value():
+    nested = xml_text(ISS).replace("<EPOCH>2024", "<EPOCH>2024<b>1</b>", 1)
+    assert problems_of(nested)[0].endswith("EPOCH: it is missing, and SGP4 needs it")
 
 
 @pytest.mark.parametrize("opened", ["[", '{"EPOCH":', '[{"EPOCH":[', '{"EPOCH" :{"a":'])
@@ -297,6 +335,9 @@ def test_broken_kvn_is_told():
     assert problems_of(text.replace("OBJECT_NAME         = ISS (ZARYA)", "EPOCH = 2024-01-01T00:00:00"))[
         0
     ] == (f"line {number + 2}, EPOCH: it stands in this message twice (a message begins with CCSDS_OMM_VERS)")
+    assert problems_of(text.replace("OBJECT_NAME         = ISS", "object_name = ISS"))[0].startswith(
+        f"line {number}, line: 'object_name = ISS (ZARYA)' is not of the form KEYWORD = value"
+    )
     cut = text[: text.index("CLASSIFICATION_TYPE = U", text.index("ISS"))]
     assert problems_of(cut)[0].endswith("BSTAR: it is missing, and SGP4 needs it")
 

@@ -14,7 +14,9 @@ WEEK_S = np.linspace(0.0, 7 * 86_400.0, 500)
 def test_fields_give_the_positions_of_the_lines(elements):
     ours = states(satrec(elements), SEPTEMBER_23, WEEK_S)[1]
     theirs = states(Satrec.twoline2rv(elements.line1, elements.line2), SEPTEMBER_23, WEEK_S)[1]
-    assert np.abs(ours - theirs).max() < 1e-5  # 1 cm: the epoch in one number is good to 0.2 microseconds
+    assert (
+        np.abs(ours - theirs).max() < 1e-6
+    )  # 1 mm, at the perigee of a very eccentric orbit; else a tenth of it
 
 
 def test_numbers_beyond_the_tle_change_nothing():

@@ -14,6 +14,8 @@ import pytest
 from standin_hub import GITATTRIBUTES, TOKEN, Fault, Repository, StandInHub
 
 from orbittrace_data.builders.publish import plan_publication, publish_release, release_files
+from orbittrace_data.builders.recipe import make_recipe
+from orbittrace_data.builders.release import build_release
 from orbittrace_data.cli import run
 from orbittrace_data.errors import InputError, OrbitTraceError
 from orbittrace_data.hub import HubError, HubUnreachableError
@@ -124,21 +126,16 @@ def test_private(hub, small_releases):
 # What is refused, before anything is changed.
 
 
-def other_rows(folder: Path, target: Path, version: str, **asked) -> Path:
-    from dataclasses import replace
-
-    from orbittrace_data.builders.recipe import make_recipe
-    from orbittrace_data.builders.release import build_release
-
-    recipe, _ = make_recipe(**{"days": 0.25, "catalog": (25544,), **asked})
-    build_release(replace(recipe, version=version), target)
+def other_rows(target: Path, version: str) -> Path:
+    recipe, _ = make_recipe(catalog=(25544,), days=0.25, version=version)
+    build_release(recipe, target)
     return target
 
 
 def test_a_published_version_never_changes(hub, small_releases, tmp_path):
     publish(small_releases["0.1.0"])
     before = hub.files(REPO)
-    other = other_rows(small_releases["0.1.0"], tmp_path / "other", "0.1.0")
+    other = other_rows(tmp_path / "other", "0.1.0")
     with pytest.raises(OrbitTraceError, match=r"has version 0\.1\.0 with other rows: .* a higher version"):
         publish(other)
     hub.repositories[REPO].tags["v0.1.0"] = hub.repositories[REPO].commit(
@@ -426,7 +423,7 @@ def test_element_sets_are_published_only_after_a_yes(hub, small_releases, capsys
 
 def test_yes_is_for_scripts_and_a_known_snapshot_is_not_asked_about(hub, small_releases, tmp_path, capsys):
     assert run(["publish", str(small_releases["0.1.0"]), "--repo", REPO, "--yes"]) == 0
-    later = other_rows(small_releases["0.1.0"], tmp_path / "later", "0.3.0")
+    later = other_rows(tmp_path / "later", "0.3.0")
     assert run(["publish", str(later), "--repo", REPO]) == 0
 
 

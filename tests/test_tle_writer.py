@@ -48,6 +48,20 @@ def test_the_drag_term_keeps_five_digits(keyword, value, text):
 
 
 @pytest.mark.parametrize(
+    "keyword", ["ECCENTRICITY", "INCLINATION", "RA_OF_ASC_NODE", "BSTAR", "MEAN_MOTION_DOT"]
+)
+def test_minus_zero_is_zero(keyword):
+    """Fuzzing found that -0 was written with its sign, one column too wide."""
+    made = parse_omm(ISS | {keyword: "-0"})
+    assert str(made) == str(parse_omm(ISS | {keyword: "0"}))
+    assert without_lines(parse_tle(made.name, *write_tle(made))) == made
+
+
+def test_a_slow_mean_motion_is_written_in_its_columns():
+    assert write_tle(parse_omm(ISS | {"MEAN_MOTION": "2e-8"}))[1][52:63] == " 0.00000002"
+
+
+@pytest.mark.parametrize(
     ("keyword", "value", "sentence"),
     [
         (

@@ -32,6 +32,9 @@ def build(
         list[int] | None, typer.Option(help="A catalogue number; may be given more than once.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every satellite of the snapshot.")] = False,
+    data_version: Annotated[
+        str | None, typer.Option(help="The data version of a derived release, by default 0.1.0.")
+    ] = None,
     workers: WORKERS = None,
     engine: Annotated[str, typer.Option(help="local, or ray (needs the extra ray).")] = "local",
     address: Annotated[
@@ -57,6 +60,7 @@ def build(
         select=select,
         catalog=tuple(catalog or ()),
         everything=all_,
+        version=data_version,
     )
     for remark in remarks:
         print(f"note: {remark}", file=sys.stderr)
