@@ -402,6 +402,10 @@ def test_undefined_entities_are_told():
             ";".join(ISS) + "\n" + ";".join(ISS.values()),
             "the data has columns that are not separated by commas: save it as CSV with commas",
         ),
+        (
+            "\t".join(ISS) + "\n" + "\t".join(ISS.values()),
+            "the data has columns that are not separated by commas: save it as CSV with commas",
+        ),
         ("<ndm></ndm>", "the data is XML and holds no record: no element sets are in it"),
         (
             "<rss>EPOCH</rss>",

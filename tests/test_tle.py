@@ -394,6 +394,32 @@ def test_a_file_that_holds_something_else_is_refused_with_its_words(content, sen
     assert str(error.value) == sentence
 
 
+def test_strict_shows_five_problems_and_counts_the_others():
+    bad = (ISS[0], edit(ISS[1], 69, "8", keep_checksum=True), ISS[2])
+    content = "\n".join(bad * 7).encode()
+    with pytest.raises(GpError) as error:
+        read_element_sets(content, strict=True)
+    assert str(error.value).startswith("the data has 7 bad records: line 2, checksum: ")
+    assert str(error.value).count("checksum") == 5
+    assert str(error.value).endswith("; and 2 more")
+    assert read_element_sets("\n".join(ISS).encode(), strict=True).problems == ()
+
+
+def test_long_words_are_cut():
+    with pytest.raises(GpError) as error:
+        read_element_sets(b"no " * 1000)
+    assert str(error.value).endswith('no no..."')
+    assert len(str(error.value)) < 300
+
+
+def test_a_file_of_no_plausible_size_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("orbittrace_data.builders.gp.MAX_BYTES", 2**20)
+    path = tmp_path / "large.tle"
+    path.write_bytes(b" " * (2**20 + 1))
+    with pytest.raises(GpError, match="is larger than 1 MiB: no file of element sets is"):
+        read_element_sets(path)
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(GpError, match=r"there is no file .*nope\.tle"):
         read_element_sets(tmp_path / "nope.tle")

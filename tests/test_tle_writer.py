@@ -57,6 +57,14 @@ def test_minus_zero_is_zero(keyword):
     assert without_lines(parse_tle(made.name, *write_tle(made))) == made
 
 
+@pytest.mark.parametrize(
+    ("object_id", "columns"),
+    [("", " " * 8), ("98067A", "98067A  "), ("2056-001ABC", "56001ABC"), ("1957-001A", "57001A  ")],
+)
+def test_designators_fill_their_columns(object_id, columns):
+    assert write_tle(parse_omm(ISS | {"OBJECT_ID": object_id}))[0][9:17] == columns
+
+
 def test_a_slow_mean_motion_is_written_in_its_columns():
     assert write_tle(parse_omm(ISS | {"MEAN_MOTION": "2e-8"}))[1][52:63] == " 0.00000002"
 
