@@ -113,7 +113,7 @@ def train(
         threads=threads,
         data=data,
     )
-    folder = out / run_name(config)
+    folder = out / (run_name(config) + "-real-time" * (real_time is not None))
     finished = read_result(folder, config)
     if finished is not None:
         print(_result_line(finished, folder))
