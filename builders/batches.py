@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 NODES_PER_BATCH = 20_000  # fewer satellites a batch cost more calls, more fall out of the cache
 WIDEST_TURN = 1.2  # of a cell of an eccentric orbit, at the speed of a circular one [rad]
-LOW_KM = 6_600.0  # below this radius SGP4 can fail between two nodes
+LOW_KM = 6_530.0  # radius of perigee
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def batches(
     reasons: list[str] = []
     nodes = 0
     for i, element_set in enumerate(element_sets):
-        flight, end, reason = _fly(satrec(element_set), start_ms, span_ms)
+        flight, end, reason = fly(satrec(element_set), start_ms, span_ms)
         members.append(i)
         ends.append(end)
         reasons.append(reason)
@@ -75,11 +75,12 @@ def batches(
             flights.append(flight)
             nodes += len(flight[1])
         if nodes >= NODES_PER_BATCH or i == len(element_sets) - 1:
-            yield np.array(members), _gather(flights, start_ms), np.array(ends), reasons
+            yield np.array(members), gather(flights, start_ms), np.array(ends), reasons
             members, flights, ends, reasons, nodes = [], [], [], [], 0
 
 
-def _gather(flights: list[tuple[Satrec, Array, Array, Array]], start_ms: int) -> Batch | None:
+def gather(flights: list[tuple[Satrec, Array, Array, Array]], start_ms: int) -> Batch | None:
+    """Join satellites' states; None if there are none."""
     if not flights:
         return None
     models, t_s, r, v = zip(*flights, strict=True)
@@ -89,13 +90,13 @@ def _gather(flights: list[tuple[Satrec, Array, Array, Array]], start_ms: int) ->
     )
 
 
-def _fly(
-    model: Satrec, start_ms: int, span_ms: int
+def fly(
+    model: Satrec, start_ms: int, span_ms: int, density: int = 1
 ) -> tuple[tuple[Satrec, Array, Array, Array] | None, int, str]:
-    """Propagate one satellite to its grid, as far as SGP4 carries it."""
+    """Propagate one satellite to its grid, or one ``density`` times as dense, as far as SGP4 carries it."""
     end_ms, reason = span_ms, ""
     while end_ms > 0:
-        t_s = grid(model, start_ms, end_ms / 1000)
+        t_s = grid(model, start_ms, end_ms / 1000, density)
         error, r, v = states(model, start_ms, t_s)
         while model.ecco >= 0.03 and not error.any():
             wide = _wide(t_s, r, v)
@@ -103,11 +104,10 @@ def _fly(
                 break
             t_s = np.sort(np.concatenate([t_s, (t_s[:-1][wide] + t_s[1:][wide]) / 2]))
             error, r, v = states(model, start_ms, t_s)
-        if not error.any() and (r * r).sum(axis=1).min() < LOW_KM**2:
-            fine_s = np.unique(np.concatenate([t_s, np.arange(0.0, end_ms / 1000, 60.0)]))
-            fine_error = states(model, start_ms, fine_s)[0]
-            if fine_error.any():
-                t_s, error = fine_s, fine_error
+        if not error.any() and _perigee_km(r, v) < LOW_KM:
+            # So low, SGP4 can fail between two nodes, and the orbit shrinks fast.
+            t_s = np.append(np.arange(0.0, end_ms / 1000, 60.0), end_ms / 1000)
+            error, r, v = states(model, start_ms, t_s)
         if not error.any():
             return (model, t_s, r, v), end_ms, reason
         bad = int(np.argmax(error > 0))
@@ -138,3 +138,15 @@ def _wide(t_s: Array, r: Array, v: Array) -> NDArray[np.bool_]:
     )
     low = np.maximum(low, 6_400.0)
     return step * np.sqrt(SGP4_MU_KM3_PER_S2 / low) / low > WIDEST_TURN
+
+
+def _perigee_km(r: Array, v: Array) -> float:
+    """Give the least radius of the ellipses through states; of the states themselves if those are high."""
+    radius2 = r[:, 0] * r[:, 0] + r[:, 1] * r[:, 1] + r[:, 2] * r[:, 2]
+    if radius2.min() > (LOW_KM + 300.0) ** 2 and radius2.max() < (LOW_KM + 2_000.0) ** 2:
+        return float(np.sqrt(radius2.min()))
+    radius, speed2, along = np.sqrt(radius2), (v * v).sum(axis=1), (r * v).sum(axis=1)
+    # From energy and angular momentum: a and p = a (1 - e2).
+    axis = 1 / (2 / radius - speed2 / SGP4_MU_KM3_PER_S2)
+    parameter = (radius2 * speed2 - along * along) / SGP4_MU_KM3_PER_S2
+    return float((axis * (1 - np.sqrt(np.maximum(1 - parameter / axis, 0.0)))).min())

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 LARGEST_SGP4_NUMBER = 339_999  # sgp4 refuses more, although the number plays no part in the model
 DEEP_SPACE_RAD_PER_MIN = 2 * np.pi / 225  # SGP4 takes longer periods for deep space
 LOW_POINTS, DEEP_POINTS, LONGEST_CELL_S = 4, 8, 7_200.0
-PLAUSIBLE_RADIUS_KM = (6_250.0, 2_000_000.0)
+PLAUSIBLE_RADIUS_KM = (6_450.0, 2_000_000.0)  # lower, a satellite has re-entered whatever SGP4 says
 
 SGP4_ERRORS = {
     1: "mean eccentricity outside [0, 1)",
@@ -113,15 +113,15 @@ def describe_error(code: int) -> str:
     """
     if code == 255:
         low, high = PLAUSIBLE_RADIUS_KM
-        return f"SGP4 gave a position that is not finite or not {low:.0f} to {high:.0f} km from the Earth"
+        return f"SGP4's position is not finite or not {low:.0f} to {high:.0f} km from the Earth's centre"
     return f"SGP4 error {code}: {SGP4_ERRORS.get(code, 'unknown')}"
 
 
-def grid(model: Satrec, start_ms: int, span_s: float) -> Array:
+def grid(model: Satrec, start_ms: int, span_s: float, density: int = 1) -> Array:
     """Choose the times at which an orbit is sampled.
 
     Low orbits get `LOW_POINTS` a revolution and SGP4's deep-space ones, which the Sun and the Moon pull too,
-    `DEEP_POINTS`; eccentric ones more, uniform in eccentric anomaly.
+    `DEEP_POINTS`; eccentric ones more, uniform in eccentric anomaly. All are multiplied by ``density``.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def grid(model: Satrec, start_ms: int, span_s: float) -> Array:
     mean_motion = model.no_kozai / 60.0  # [rad/s]
     turns = mean_motion * span_s / (2 * np.pi)
     e = min(max(model.ecco, 0.0), 0.95)
-    points = LOW_POINTS if model.no_kozai > DEEP_SPACE_RAD_PER_MIN else DEEP_POINTS
+    points = density * (LOW_POINTS if model.no_kozai > DEEP_SPACE_RAD_PER_MIN else DEEP_POINTS)
     cells = int(np.ceil(max(turns * points * (1 + 4 * e), span_s / LONGEST_CELL_S))) + 1
     if e < 0.03:
         return np.linspace(0.0, span_s, cells + 1)

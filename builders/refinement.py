@@ -11,6 +11,7 @@ from .propagation import acceleration
 from .shadow import Depth, Occluder, Vector, distance_rates
 
 TOLERANCE_S = 1e-9
+SLOPE_ERROR = 2e-8  # of the distances' first derivatives: the Sun's own motion along the axis is left out
 
 
 class ContactError(FailedError):
@@ -46,8 +47,6 @@ def refine(
     sign = np.where(entering, 1.0, -1.0)
     seen_low, seen_high = np.zeros(len(t_s), bool), np.zeros(len(t_s), bool)
     active = np.arange(len(t_s))
-    # Only the leading terms of some rates are known; the Moon's half boundary is differentiated numerically.
-    slope_error = 2e-8 if occluder.centre is None else 1e-5
     last: _State | None = None
     for _ in range(70):
         if not len(active):
@@ -74,13 +73,15 @@ def refine(
             step = step - g2 * step * step / (2 * g1)
             pull = np.sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2])
             length = np.abs(step)
-            error = length * (doubt / np.abs(g1) + slope_error + length * 1e-3 * pull / np.abs(g1))
+            error = length * (doubt / np.abs(g1) + SLOPE_ERROR + length * 1e-3 * pull / np.abs(g1))
         new = now + step
         wild = ~((new >= a_low) & (new <= a_high))
         t_s[active] = np.where(wild, (a_low + a_high) / 2, new)
         done = ~wild & (error < TOLERANCE_S / 2)
         narrow = a_high - a_low < TOLERANCE_S / 2
-        lost = active[~done & narrow & ~(seen_low[active] & seen_high[active])]
+        lost = active[
+            ~done & narrow & ~(seen_low[active] & seen_high[active])
+        ]  # SGP4 differs from its polynomial
         if len(lost):
             raise ContactError(
                 f"no contact with the {occluder.name}'s shadow near {t_s[lost[0]]:.3f} s, where one was "

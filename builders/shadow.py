@@ -226,6 +226,7 @@ def _straight_limb(hidden: float) -> float:
     return (low + high) / 2
 
 
+_ROUNDS = 14
 _LARGE_DISC = 12.0  # from here on a limb is straight enough for the expansion that starts the solution
 
 
@@ -260,17 +261,29 @@ def separation_excess(w: Array, hidden: float, exact: bool = True) -> Array:
         if every:
             return start
         excess[large] = start
-    excess[~large] = _bisect_excess(w[~large], hidden)
+    excess[~large] = _bracketed_excess(w[~large], hidden)
     return excess
 
 
-def _bisect_excess(w: Array, hidden: float) -> Array:
+def _bracketed_excess(w: Array, hidden: float) -> Array:
+    """Solve where no expansion holds: Newton steps within a shrinking bracket, always as many."""
     low, high = np.abs(w - 1) - w, np.ones_like(w)
-    for _ in range(56):
-        middle = (low + high) / 2
-        more = _overlap(np.maximum(middle + w, 1e-300), w)[0] > hidden
+    middle = (low + high) / 2
+    for _ in range(_ROUNDS if 0.05 <= hidden <= 0.95 else 60):
+        part, chord = _overlap(np.maximum(middle + w, 1e-300), w)
+        more = part > hidden
         low, high = np.where(more, middle, low), np.where(more, high, middle)
-    return np.where(np.minimum(1.0, w * w) > hidden, (low + high) / 2, np.nan)
+        new = middle + (part - hidden) * np.pi / (2 * np.maximum(chord, 1e-9))
+        middle = np.where((new > low) & (new < high), new, (low + high) / 2)
+    return np.where(np.minimum(1.0, w * w) > hidden, middle, np.nan)
+
+
+def _excess_slope(w: Array, excess: Array) -> Array:
+    """Give the derivative of the excess in w: the other disc's arc within the Sun's over the chord, less 1."""
+    u = w + excess
+    foot = (excess * (u + w) + 1.0) / (2 * u)
+    chord = np.sqrt(np.maximum(1.0 - foot * foot, 1e-18))
+    return w * np.arctan2(chord, u - foot) / chord - 1.0
 
 
 def signed_distances(
@@ -419,9 +432,7 @@ def _partial_rates(
     slope = (1 - d * d) / (6 * w * w)
     near = w <= _LARGE_DISC
     if near.any():
-        step = 1e-5 * w[near]
-        above = separation_excess(w[near] + step, depth.hidden)
-        slope[near] = (above - excess[near]) / step
+        slope[near] = _excess_slope(w[near], excess[near])
     delta = solar * excess
     delta1 = solar1 * excess + solar * slope * w1
     delta2 = delta * delta

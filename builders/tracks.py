@@ -4,7 +4,7 @@ A few states a revolution carry a degree-seven polynomial in each cell, since po
 main part of the force give three derivatives at both ends. It stays within metres of SGP4 in low orbits.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,11 +42,16 @@ class EarthTrack(Track):
     sun: Array
     right: tuple[Array, Array]
 
-    def sample(self, u: float) -> tuple[Array, Array, Array]:
-        """Give x, q and the Sun's distance at one fraction of every cell."""
-        if u == 1.0:
-            return *self.right, self.sun
-        return value(self.x, u), value(self.q, u), self.sun
+    def samples(self, parts: int) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """Give x, q and the Sun's distance at equal parts of all cells: which of them, and shape (n, cells)."""
+        for j in range(parts):
+            yield (
+                slice(j, j + 1),
+                value(self.x, j / parts)[None],
+                value(self.q, j / parts)[None],
+                self.sun[None],
+            )
+        yield slice(parts, parts + 1), self.right[0][None], self.right[1][None], self.sun[None]
 
     def at(self, k: Ints, u: Array) -> tuple[Array, Array, Array]:
         """Give x, q and the Sun's distance at the fractions u of cells k."""
@@ -71,14 +76,13 @@ class MoonTrack(Track):
     place: list[list[Array]]
     right: tuple[Array, Vector]
 
-    def sample(self, u: float) -> tuple[Array, Array, Array]:
-        """Give x, q and the Sun's distance at one fraction of every cell."""
-        if u == 1.0:
-            t_s, r = self.right
-        else:
-            t_s = self.start_s + u * self.step_s
-            r = _vector(value(c, u) for c in self.place)
-        return self._see(t_s, r)
+    def samples(self, parts: int) -> Iterator[tuple[slice, Array, Array, Array]]:
+        """Give x, q and the Sun's distance at equal parts of all cells: which of them, and shape (n, cells)."""
+        u = np.arange(parts)[:, None] / parts
+        t_right, r_right = self.right
+        t_s = np.concatenate([self.start_s + u * self.step_s, t_right[None]])
+        r = _vector(np.concatenate([value(c, u), e[None]]) for c, e in zip(self.place, r_right, strict=True))
+        yield slice(0, parts + 1), *self._see(t_s, r)
 
     def at(self, k: Ints, u: Array) -> tuple[Array, Array, Array]:
         """Give x, q and the Sun's distance at the fractions u of cells k."""
