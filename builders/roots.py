@@ -52,7 +52,7 @@ def rising_root(
         with np.errstate(divide="ignore", invalid="ignore"):
             step = -g / g1
             new = at + step / np.maximum(1 + 0.5 * g2 * step / g1, 0.5)
-        new = np.where((new > a) & (new < b), new, (a + b) / 2)
+        new = np.where((new >= a) & (new <= b), new, (a + b) / 2)
         u[rows] = new
         rows = rows[(np.abs(new - at) > tolerance) & (b - a > 1e-10)]
     return u

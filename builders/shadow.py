@@ -274,7 +274,7 @@ def _bracketed_excess(w: Array, hidden: float) -> Array:
         more = part > hidden
         low, high = np.where(more, middle, low), np.where(more, high, middle)
         new = middle + (part - hidden) * np.pi / (2 * np.maximum(chord, 1e-9))
-        middle = np.where((new > low) & (new < high), new, (low + high) / 2)
+        middle = np.where((new >= low) & (new <= high), new, (low + high) / 2)
     return np.where(np.minimum(1.0, w * w) > hidden, middle, np.nan)
 
 
