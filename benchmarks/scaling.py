@@ -238,13 +238,19 @@ def main() -> None:
         count, days, workers = given.child
         child(given.source, int(count), float(days), int(workers))
         return
-    limit, repeats = (100, 1) if given.quick else (max(SATELLITES), REPEATS)
+    limit, repeats = (100, 1) if given.quick else (max(BUILDS), REPEATS)
     curves = {
         "satellites": {n: recipe_for(given.source, n, 1) for n in SATELLITES if n <= limit},
         "days": {d: recipe_for(given.source, min(100, limit), d) for d in DAYS if not given.quick or d <= 3},
     }
     find_shadows(curves["satellites"][1].snapshot.element_sets, curves["satellites"][1].start_ms, DAY_MS)
-    figures: dict = {"machine": machine(), "satellites": {}, "days": {}, "builds": []}
+    figures: dict = {
+        "machine": machine(),
+        "source": Path(given.source).name,
+        "satellites": {},
+        "days": {},
+        "builds": [],
+    }
     for _ in range(repeats):
         for name, recipes in curves.items():
             for at, recipe in recipes.items():

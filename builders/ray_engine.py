@@ -1,12 +1,14 @@
 """Chunks over a Ray cluster; needs the extra ``ray``.
 
 Element sets go out and encoded shards come back through Ray's object store, so the nodes need this package
-and nothing else: no shared file system.
+and nothing else: no shared file system. Whoever reaches a Ray cluster can run code on it, and even one that
+is started here listens on every interface: Ray 2.60 asks for a token by default, older ones do not.
 """
 
 import os
 import socket
 from collections.abc import Generator, Sequence
+from typing import Any
 
 from ..errors import FailedError, InputError
 from .shards import Chunk, Shards, build_chunk
@@ -48,13 +50,15 @@ def run_on_ray(
         raise InputError("the engine ray needs Ray: pip install 'orbittrace-data[ray]'") from None
     joined = ray.is_initialized()
     if not joined:
-        where = {"address": address}
+        where: dict[str, Any] = {"address": address}
         if address is not None:
             _require_answer(address)
         else:
-            # Whoever reaches a Ray cluster can run code on it: one of our own listens on this machine only.
-            where = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            where["object_store_memory"] = OBJECT_STORE_BYTES
+            where = {
+                "num_cpus": workers,
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE_BYTES,
+            }
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(**where, log_to_driver=False, logging_level="error")
