@@ -17,7 +17,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
-SHOWN = ("numpy", "pyarrow", "datasets", "huggingface_hub", "sgp4", "astropy", "pyerfa", "typer", "rich", "requests")
+SHOWN = (
+    "numpy",
+    "pyarrow",
+    "datasets",
+    "huggingface_hub",
+    "sgp4",
+    "astropy",
+    "pyerfa",
+    "typer",
+    "rich",
+    "requests",
+)
 TESTS = ("test_digest.py", "test_loader.py", "test_cli.py", "test_card.py", "test_hub.py", "test_versions.py")
 TEST_TOOLS = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100", "matplotlib>=3.8")
 
@@ -86,7 +97,15 @@ def main(work: Path) -> None:
         for release in (n for n in pythons if (work / n).is_dir()):
             report = json.loads(run(python, "-c", REPORT % (SHOWN,), work / release).splitlines()[-1])
             reports[f"{release} release read by {name}"] = report
-        command = [python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *(ROOT / "tests" / t for t in TESTS)]
+        command = [
+            python,
+            "-m",
+            "pytest",
+            "--quiet",
+            "-p",
+            "no:cacheprovider",
+            *(ROOT / "tests" / t for t in TESTS),
+        ]
         if subprocess.run([str(c) for c in command], cwd=ROOT, check=False).returncode:
             failed.append(name)
         print(f"{name}: " + ", ".join(f"{k} {v}" for k, v in report["versions"].items()))

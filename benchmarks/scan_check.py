@@ -91,7 +91,11 @@ def check(element_sets, start_ms, span_ms):
         for first_s in range(0, end_s, BLOCK_S):
             t_s = np.arange(first_s, min(first_s + BLOCK_S + 1, end_s))
             _, r, _ = states(model, start_ms, t_s.astype(float))
-            for body in ("earth", "moon"):
+            every_100 = sky.margins("moon", t_s[::100], r[::100])["penumbra"]
+            moon_near = (
+                every_100.min() < 0.02
+            )  # an angle that takes the fastest satellite a quarter of an hour
+            for body in ("earth", "moon") if moon_near else ("earth",):
                 for depth, margin in sky.margins(body, t_s, r).items():
                     chosen = rows[body, depth]
                     starts, stops = shadows.start_ms[chosen], shadows.stop_ms[chosen]

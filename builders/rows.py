@@ -88,7 +88,9 @@ def search_singly(
     return stack(parts), lost
 
 
-def _intervals(batch: Batch, track: Track, wanted: tuple[Depth, ...], ends_ms: Ints) -> list[Rows]:
+def _intervals(
+    batch: Batch, track: EarthTrack | MoonTrack, wanted: tuple[Depth, ...], ends_ms: Ints
+) -> list[Rows]:
     """Find one occluder's intervals: bracket, refine, pair, round."""
     named = [depth for depth in wanted if depth.hidden > 0 or depth.name == "penumbra"]
     found = find_brackets(batch, track, named, EARTH_PARTS if track.occluder.centre is None else MOON_PARTS)
