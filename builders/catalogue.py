@@ -32,6 +32,7 @@ from .workers import Unbuilt, run_here, run_in_processes
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
+_REASONS_SHOWN = 10
 
 _log = logging.getLogger("orbittrace")
 
@@ -180,7 +181,7 @@ def _require_traces(recipe: Recipe, built: Built) -> None:
 
 
 def summary(left_out: Iterable[dict[str, Any]]) -> list[str]:
-    """Say who was left out, a line for each reason.
+    """Say who was left out, a line for each reason, the most frequent first.
 
     Examples
     --------
@@ -190,12 +191,14 @@ def summary(left_out: Iterable[dict[str, Any]]) -> list[str]:
     by_reason: dict[str, list[int]] = {}
     for one in left_out:
         by_reason.setdefault(one["reason"], []).append(one["catalog_number"])
-    return [
+    lines = [
         f"{len(numbers)} satellite{'s' * (len(numbers) > 1)} without a trace ({reason}): "
         + ", ".join(map(str, numbers[:10]))
         + (", ..." if len(numbers) > 10 else "")
-        for reason, numbers in by_reason.items()
+        for reason, numbers in sorted(by_reason.items(), key=lambda item: -len(item[1]))
     ]
+    rest = len(lines) - _REASONS_SHOWN
+    return [*lines[:_REASONS_SHOWN], *([f"{rest} more reasons: see left_out in the manifest"] * (rest > 0))]
 
 
 def _job(recipe: Recipe) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def progress(what: str, total: int, unit: str = "") -> Iterator[Callable[[int], 
         now = time.monotonic()
         if now - said >= PLAIN_LINE_EVERY_S:
             said = now
-            left_s = (now - began) / max(done, 1) * (total - done)
-            print(f"{what}: {done}/{total} {unit}, about {left_s:.0f} s left", file=sys.stderr, flush=True)
+            rate = max(done, 1) / (now - began)
+            left = f"{rate:.3g}/s, about {(total - done) / rate:.0f} s left"
+            print(f"{what}: {done}/{total} {unit}, {left}", file=sys.stderr, flush=True)
 
     yield advance
