@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from standin_hub import TOKEN, StandInHub
+from standin_hub import TOKEN, StandInHub, close_sessions
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HUB = StandInHub()
@@ -43,17 +43,28 @@ def _no_network(monkeypatch):
 
 
 @pytest.fixture
+def go_offline(monkeypatch):
+    """Switch the Hub off as HF_HUB_OFFLINE does it, which is read at import."""
+
+    def switch_off(patch=monkeypatch):
+        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        close_sessions()
+
+    yield switch_off
+    close_sessions()
+
+
+@pytest.fixture
 def hub(monkeypatch):
     """A new Hub, an empty cache, and a token that may write in the namespace ``sat``."""
     from huggingface_hub import HfFileSystem
-    from huggingface_hub.utils import close_session
 
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     HUB.reset()
     HUB.writers[TOKEN] = {"sat"}
     HUB.start()
     yield HUB
-    close_session()
+    close_sessions()
     HUB.stop()
     HfFileSystem.clear_instance_cache()  # it remembers the files of commits
     for folder in ("hub", "datasets"):

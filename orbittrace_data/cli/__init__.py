@@ -3,7 +3,17 @@
 import sys
 from importlib import import_module
 
-COMMAND_MODULES = ("traces", "release", "elements", "windows", "forecast", "train", "publish", "bench", "compare")
+COMMAND_MODULES = (
+    "traces",
+    "release",
+    "elements",
+    "windows",
+    "forecast",
+    "train",
+    "publish",
+    "bench",
+    "compare",
+)
 
 
 def main() -> None:
