@@ -187,6 +187,8 @@ from orbittrace_data import load_traces
 traces = load_traces(source="NAMESPACE/orbittrace", version="{manifest.version}")
 ```
 
+`load_dataset` pins a version with `revision="v{manifest.version}"`, but offline it takes whatever it has in its cache, with no word.
+
 By regime: {regimes}.
 """
 
@@ -355,7 +357,17 @@ def _error_budget(manifest: Manifest) -> str:
 
 
 def _budget_cell(row: dict[str, Any] | None) -> str:
-    return "" if row is None else f"{row['median_s']:.2g} / {row['max_s']:.2g}"
+    return "" if row is None else f"{_seconds(row['median_s'])} / {_seconds(row['max_s'])}"
+
+
+def _seconds(seconds: float) -> str:
+    return (
+        f"{seconds:,.0f}"
+        if seconds >= 10 or seconds == 0
+        else f"{seconds:.2g}"
+        if seconds >= 0.01
+        else f"{seconds:.4f}"
+    )
 
 
 def _provenance(manifest: Manifest) -> str:

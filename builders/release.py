@@ -30,8 +30,10 @@ from .card import render_card
 from .catalogue import Built, ChunkError, Crew, build_data
 from .croissant import render_croissant
 from .element_set import ElementSet
+from .error_budget import error_budget
 from .picture import contrasting, render_picture
-from .recipe import Recipe
+from .recipe import Recipe, chosen_elements
+from .satellite_trace import regime_of
 from .shards import tool_versions
 from .snapshot import Snapshot
 from .work import ResumeError, lock, work_folder_of
@@ -102,6 +104,8 @@ def _release(recipe: Recipe, built: Built, out: str | Path, notes: dict[str, Any
         traces = pa.concat_tables([pq.ParquetFile(path).read(columns=facts) for path in paths])
         if built.left_out:
             notes = {**notes, "left_out": [one.to_json() for one in built.left_out]}
+        if recipe.kind == "benchmark":
+            notes = {"error_budget": budget_of(recipe), **notes}
         manifest = write_manifest(folder, recipe, files, traces, notes)
         require_frozen_content(manifest, "this build")
         return manifest
@@ -151,6 +155,18 @@ def _with_gaps(folder: Path, manifest: Manifest, trace_ids: list[str]) -> list[T
         for file in manifest.files_of("traces")
     ]
     return [Trace.from_row(row) for table in tables for row in table.to_pylist()]
+
+
+def budget_of(recipe: Recipe) -> list[dict[str, Any]]:
+    """Measure the error budget of a recipe's satellites, to three digits: the same on every processor."""
+    by_regime: dict[str, list[ElementSet]] = {}
+    for one in chosen_elements(recipe):
+        by_regime.setdefault(regime_of(one), []).append(one)
+    rows = error_budget(by_regime, recipe.start_ms, recipe.span_ms)
+    return [
+        {key: float(f"{value:.3g}") if isinstance(value, float) else value for key, value in row.items()}
+        for row in rows
+    ]
 
 
 def snapshot_facts(snapshot: Snapshot) -> dict[str, str]:
