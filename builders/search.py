@@ -191,7 +191,7 @@ def _least(
         _, g1, g2 = _track_rates(track, wanted, which[m], k[m], u)
         return sign[m] * g1, sign[m] * g2, np.zeros_like(u)
 
-    u = rising_root(climb, low, high, (low + high) / 2, 1e-6)
+    u = rising_root(climb, low, high, (low + high) / 2, 1e-3)
     least = sign * _track_rates(track, wanted, which, k, u)[0]
     m = np.flatnonzero(np.abs(least) < SLACK_KM)
     step, satellite = track.step_s[k[m]], batch.satellite_of(track.cell[k[m]])

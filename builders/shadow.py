@@ -240,7 +240,7 @@ def separation_excess(w: Array, hidden: float, exact: bool = True) -> Array:
     hidden : float
         Covered fraction, in (0, 1).
     exact : bool
-        False to take the expansion in 1 / w as it is where w is large: 1e-5 solar radii from the truth.
+        False to take an expansion in 1 / w where w is large, a table elsewhere: 1e-5 solar radii from the truth.
 
     Returns
     -------
@@ -251,8 +251,6 @@ def separation_excess(w: Array, hidden: float, exact: bool = True) -> Array:
     excess = d - (1 - d * d) / (6 * w)
     large = (w > _LARGE_DISC) & (0.05 <= hidden <= 0.95)
     every = bool(large.all())
-    if every and not exact:
-        return excess
     if exact and (every or large.any()):
         wl, start = (w, excess) if every else (w[large], excess[large])
         for _ in range(1 if hidden == 0.5 else 3):  # half the disc starts within 1e-5 and converges at once
@@ -261,8 +259,25 @@ def separation_excess(w: Array, hidden: float, exact: bool = True) -> Array:
         if every:
             return start
         excess[large] = start
-    excess[~large] = _bracketed_excess(w[~large], hidden)
+    if not every:
+        solve = _bracketed_excess if exact else _tabulated_excess
+        excess[~large] = solve(w[~large], hidden)
     return excess
+
+
+@lru_cache(maxsize=16)
+def _excess_table(hidden: float) -> tuple[Array, Array]:
+    """Tabulate the excess from the smallest disc that can cover so much: dense there, where it is steep."""
+    least = np.sqrt(hidden)
+    w = least + (1.01 * _LARGE_DISC - least) * np.linspace(1e-6, 1.0, 4096) ** 2
+    return w, _bracketed_excess(w, hidden)
+
+
+def _tabulated_excess(w: Array, hidden: float) -> Array:
+    """Look the excess up: good to 1e-6 solar radii, several metres at the Moon."""
+    if hidden < 0.05 or hidden > 0.95:
+        return _bracketed_excess(w, hidden)
+    return np.interp(w, *_excess_table(hidden), left=np.nan)
 
 
 def _bracketed_excess(w: Array, hidden: float) -> Array:
@@ -342,7 +357,8 @@ def _partial_distance(occluder: Occluder, depth: Depth, rho: Array, x: Array, q:
     big = occluder.radius_km
     sight = np.sqrt(sun * sun + 2 * sun * x + q)
     solar = SUN_RADIUS_KM / sight
-    excess = separation_excess(np.arcsin(np.minimum(big / np.sqrt(q), 1.0)) / solar, depth.hidden)
+    disc = np.arcsin(np.minimum(big / np.sqrt(q), 1.0))
+    excess = separation_excess(disc / solar, depth.hidden, exact=False)
     delta = solar * excess
     edge = big * (1 - delta * delta / 2) + np.sqrt(np.maximum(q - big * big, 0.0)) * delta
     return rho * sun / sight - np.where(np.isnan(excess), -big, edge)

@@ -14,7 +14,7 @@ from .batches import Array, Batch, Ints
 from .interpolation import septic, value, value_and_slopes
 from .shadow import Occluder, Vector
 
-_MOON_SPEED_KM_PER_S = 1.2
+SAG_KM = 500.0  # how far the shadow's axis can be below the chord between two hourly distances, amply
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +169,7 @@ def _cells_near_moon(batch: Batch, occluder: Occluder) -> Ints:
     along = m[0] * d[0] + m[1] * d[1] + m[2] * d[2]
     miss = np.sqrt(np.maximum(m[0] * m[0] + m[1] * m[1] + m[2] * m[2] - along * along, 0.0))
     miss = np.where(along > -1e5, miss, np.inf)  # a Moon far behind the Earth shades what is farther still
-    # Widened to a whole step on either side of each knot, by the axis' greatest speed.
-    miss -= 1.5 * _MOON_SPEED_KM_PER_S * centre.step_s
+    miss -= SAG_KM
     reach = np.sqrt(batch.r[0] * batch.r[0] + batch.r[1] * batch.r[1] + batch.r[2] * batch.r[2])
     begin, end = batch.first[:-1], batch.first[1:]
     reach = np.maximum.reduceat(reach, begin) * 1.02
