@@ -19,11 +19,11 @@ from orbit_samples import (
 )
 
 from orbittrace_data import intervals
-from orbittrace_data.builders import batches
+from orbittrace_data.builders import batches, contacts, rows
 from orbittrace_data.builders.batches import Batch, columns
 from orbittrace_data.builders.contacts import Shadows, SpanError, find_shadows
 from orbittrace_data.builders.propagation import satrec, states
-from orbittrace_data.builders.refinement import TOLERANCE_S, refine
+from orbittrace_data.builders.refinement import TOLERANCE_S, ContactError, refine
 from orbittrace_data.builders.shadow import ShadowModel, depths, distance_rates, occluders
 
 ALL = tuple(SAMPLES.values())
@@ -172,6 +172,20 @@ def test_what_fails_is_known_until_then_and_troubles_nobody():
     assert error[1] != 0
     alone = find_shadows([NOAA_19], SEPTEMBER_23, 14 * DAY_MS)
     assert str(table(alone)) == str(table(shadows, 1))
+
+
+def test_a_batch_that_cannot_be_searched_is_searched_one_by_one(together, monkeypatch):
+    def refuse(*arguments):
+        raise ContactError("no contact where one was expected")
+
+    monkeypatch.setattr(contacts, "search", refuse)
+    singly = find_shadows(ALL, OCTOBER_2 - DAY_MS, 3 * DAY_MS)
+    for name in ("satellite", *FIELDS, "failure"):
+        assert str(list(getattr(singly, name))) == str(list(getattr(together, name)))
+    monkeypatch.setattr(rows, "search", refuse)
+    nothing = find_shadows([ISS], SEPTEMBER_23, DAY_MS)
+    assert nothing.known_until_ms.tolist() == [0]
+    assert nothing.failure == ("no contact where one was expected",)
 
 
 def test_gaps_widen_as_more_sunlight_is_wanted():
