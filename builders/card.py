@@ -1,4 +1,5 @@
-"""The dataset card, generated from the manifest: YAML for the Hub, Markdown for people.
+"""The dataset card, generated from collections import Counter
+from the manifest: YAML for the Hub, Markdown for people.
 
 Sections are those of the Hub's dataset card, and a datasheet after Gebru et al. (2021). The card states
 the sha256 of the manifest, of the files that go with it, and of itself, so that `check_card` notices
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..manifest import CARD_NAME, COMPANIONS, PICTURE_NAME, Manifest, ReleaseError, file_sha256
 from . import facts
@@ -165,7 +165,7 @@ def _yaml(metadata: dict[str, Any]) -> str:
 
 
 def _introduction(manifest: Manifest, traces: pa.Table, picture: bool) -> str:
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(traces["regime"]).to_pylist()}
+    counts = Counter(traces["regime"].to_pylist())
     regimes = ", ".join(f"{count} {regime.upper()}" for regime, count in counts.items())
     shown = f"![Timelines of some of the traces]({PICTURE_NAME})\n\n" if picture else ""
     return f"""# Dataset Card for OrbitTrace {manifest.label}

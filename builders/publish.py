@@ -150,6 +150,8 @@ def plan_publication(folder: str | Path, repo_id: str, *, private: bool = False)
         raise PublishError(
             f"{repo_id} is public: make it private in its settings on the Hub first, or leave out --private"
         )
+    if info.sha is None:
+        raise PublishError(f"{repo_id}: the Hub names no commit of it; try again later")
     there = _remote_files(info)
     shown = _remote_manifest(api, repo_id, info.sha, there)
     _check_owner(plan, there, shown)

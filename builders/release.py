@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..atomic import new_directory
@@ -149,11 +150,13 @@ def write_descriptions(folder: Path, manifest: Manifest, traces: pa.Table) -> No
 
 def _with_gaps(folder: Path, manifest: Manifest, trace_ids: list[str]) -> list[Trace]:
     """Read some traces with their gaps, in the order of the release."""
-    wanted = [("trace_id", "in", trace_ids)]
-    tables = [
-        pq.read_table(folder / file.path, partitioning=None, filters=wanted)
-        for file in manifest.files_of("traces")
-    ]
+    wanted = pa.array(trace_ids, pa.string())
+    tables = []
+    for file in manifest.files_of("traces"):
+        table = pq.ParquetFile(folder / file.path).read()
+        tables.append(
+            table.filter(pc.call_function("is_in", [table["trace_id"]], pc.SetLookupOptions(wanted)))
+        )
     return [Trace.from_row(row) for table in tables for row in table.to_pylist()]
 
 
