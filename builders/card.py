@@ -1,5 +1,4 @@
-"""The dataset card, generated from collections import Counter
-from the manifest: YAML for the Hub, Markdown for people.
+"""The dataset card, generated from the manifest: YAML for the Hub, Markdown for people.
 
 Sections are those of the Hub's dataset card, and a datasheet after Gebru et al. (2021). The card states
 the sha256 of the manifest, of the files that go with it, and of itself, so that `check_card` notices
@@ -8,6 +7,7 @@ any byte that was changed.
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
