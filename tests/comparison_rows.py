@@ -61,6 +61,11 @@ def row(stage="report", task="gpt2-tiny", method="strong", trace="leo-25544", se
     return values | more
 
 
+def base_losses(seeds):
+    """Return the final loss of the uninterrupted run of each seed."""
+    return 2.0 + np.random.default_rng(6).normal(0, 0.05, seeds)
+
+
 def study_rows(
     effects, *, seeds=5, traces=("leo-25544", "leo-44233"), noise=0.004, order_noise=0.02, task="gpt2-tiny"
 ):
@@ -70,7 +75,7 @@ def study_rows(
     exactly 0, strong has the reference's own bits.
     """
     rng = np.random.default_rng(7)
-    base = {seed: 2.0 + rng.normal(0, 0.05) for seed in range(seeds)}
+    base = base_losses(seeds)
     rows = []
     for drift in sorted({key[2] for key in effects} | {False}):
         drift_at = [STEPS // 2] if drift else []
@@ -101,15 +106,19 @@ def study_rows(
 
 
 def pause_rows(recovered, *, penalty=0.3, seeds=5, every=10, noise=0.004, task="gpt2-tiny"):
-    """Make rows under periodic pauses: ``recovered`` maps (persists, delta) to the true recovered share."""
+    """Make rows under periodic pauses: ``recovered`` maps (persists, delta) to the true recovered share.
+
+    They belong to the reference of `study_rows`.
+    """
     rng = np.random.default_rng(8)
+    base = base_losses(seeds)
     where = {"task": task, "tuned_on": f"pause:{every * 120}s/120s", "window_steps": float(every)}
     rows = []
 
     def add(method, persists, delta, effect):
         trace = f"pause-{every * 120}s-{delta * 120}s"
         for seed in range(seeds):
-            loss = 2.0 + 0.05 * seed + effect + rng.normal(0, noise)
+            loss = base[seed] + effect + rng.normal(0, noise)
             rows.append(
                 row(
                     method=method,
@@ -134,8 +143,4 @@ def pause_rows(recovered, *, penalty=0.3, seeds=5, every=10, noise=0.004, task="
                 "loss": 2.0 + abs(factor - 1),
             }
             rows.append(row(stage="tune", trace=f"pause-{every * 120}s-120s", seed=1000, **given | where))
-    for seed in range(seeds):
-        rows.append(
-            row(task=task, method="uninterrupted", trace="no-gaps", seed=seed, loss=2.0 + 0.05 * seed)
-        )
     return rows

@@ -106,6 +106,20 @@ def test_without_a_noise_floor_nothing_is_within_it():
     assert found["weak-pays"].verdict == HOLDS
 
 
+def test_a_loser_whose_tuning_ended_at_the_edge_has_not_lost():
+    world = TRUTH | {("aat", "all", False): -0.1}
+    rows = study_rows(world)
+    assert by_claim(rows)["stationary"].verdict == FAILS
+    for r in rows:
+        if r["stage"] == "tune" and r["method"] == "strong" and r["persists"] == "all":
+            r["validation_loss"] = r["lr_factor"]  # the smallest that was tried is the best
+    found = by_claim(rows)
+    assert found["stationary"].verdict == UNDECIDED
+    assert found["stationary"].note == "the losing side's best learning rate lies at the end of the grid"
+    assert found["weak-pays"].verdict == HOLDS
+    assert found["state-loss"].verdict == HOLDS
+
+
 def test_p_is_corrected_over_methods():
     two = study_rows(TRUTH | {("weak+clock+reenter", "all", False): 0.001})
     alone = [v for v in verdicts(study_rows(TRUTH)) if v.claim == "stationary" and v.task == "gpt2-tiny"]

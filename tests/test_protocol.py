@@ -44,14 +44,14 @@ def test_another_learning_rate_than_the_chosen_is_refused(rows):
         if r["stage"] == "report" and r["method"] == "aat":
             r["lr_factor"] = 2.0
     assert any(
-        "aat (all persists) reports [2.0] of the learning rate where tuning chose 1.0" in b
+        "aat (all state persists) reports [2.0] of the learning rate where tuning chose 1.0" in b
         for b in violations(rows)
     )
 
 
 def test_a_method_that_was_not_tuned_is_refused(rows):
     kept = [r for r in rows if (r["stage"], r["method"]) != ("tune", "weak")]
-    assert any("weak (all persists) was not tuned" in b for b in violations(kept))
+    assert any("weak (all state persists) was not tuned" in b for b in violations(kept))
 
 
 def test_missing_seeds_are_refused(rows):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .protocol import Setup, by_setup, short_name
+from .protocol import Setup, at_the_edge, by_setup, key_of, short_name
 from .records import Row
 from .statistics import Estimate, NoiseFloor, StatisticsError, estimate, holm, noise_floor, ratio, region_test
 
@@ -62,6 +62,9 @@ class Verdict:
     share : Estimate or None
         The share that is explained or recovered, where the denominator's interval excludes 0.
     traces : tuple of str
+    untuned : tuple of str
+        Verdicts that are barred, because the side that would lose by them was not tuned to an optimum
+        inside the grid.
     note : str
     """
 
@@ -76,6 +79,7 @@ class Verdict:
     floor: NoiseFloor | None = None
     share: Estimate | None = None
     traces: tuple[str, ...] = ()
+    untuned: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -86,6 +90,7 @@ class Runs:
         self.setup = setup
         self.failed = [row for row in rows if row["error"] is not None and row["stage"] == "report"]
         self.rows = [row for row in rows if row["error"] is None and row["stage"] == "report"]
+        self._edges = set(at_the_edge(rows))
         try:
             self.floor: NoiseFloor | None = noise_floor(list(self._orders()))
         except StatisticsError:
@@ -106,6 +111,11 @@ class Runs:
             if (row["method"], row["persists"], bool(row["drift_at"])) == (method, persists, drift)
             and row["seed"] == row["order_seed"]
         ]
+
+    def untuned(self, method: str, persists: str = "all", drift: bool = False, pauses: bool = False) -> bool:
+        """Tell whether the best learning rate of a method lies at the end of the grid that was tried."""
+        rows = (row for row in self.select(method, persists, drift) if is_pause(row) == pauses)
+        return any(key_of(row) in self._edges for row in rows)
 
     def cell(self, method: str, persists: str = "all", drift: bool = False) -> Cell:
         """Return losses by trace and seed, schedules of periodic pauses left out."""
@@ -189,8 +199,13 @@ def corrected(found: Sequence[Verdict]) -> list[Verdict]:
             v = found[place]
             assert v.difference is not None
             inside = v.region[0] < v.difference.mean < v.region[1]
-            decided = p <= DECIDED_AT and v.verdict != UNDECIDED
-            result[place] = replace(v, p=p, verdict=(HOLDS if inside else FAILS) if decided else UNDECIDED)
+            decided = HOLDS if inside else FAILS
+            if decided in v.untuned and p <= DECIDED_AT:
+                note = "the losing side's best learning rate lies at the end of the grid"
+                v = replace(v, note="; ".join(filter(None, [v.note, note])))
+            if p > DECIDED_AT or v.verdict == UNDECIDED or decided in v.untuned:
+                decided = UNDECIDED
+            result[place] = replace(v, p=p, verdict=decided)
     return result
 
 
@@ -215,6 +230,10 @@ def measured(runs: Runs) -> Iterator[Verdict]:
     def minus(a: Any, b: Any) -> Any:
         return a - b
 
+    def barred(**losers: bool) -> dict[str, tuple[str, ...]]:
+        """Name the verdicts whose losing side was not tuned."""
+        return {"untuned": tuple({"holds": HOLDS, "fails": FAILS}[name] for name in losers if losers[name])}
+
     above, within, below = (0.0, math.inf), (-floor, floor), (-math.inf, floor)
     cell = runs.cell
     reference, strong, weak, aat = (cell(m) for m in ("uninterrupted", "strong", "weak", "aat"))
@@ -224,9 +243,11 @@ def measured(runs: Runs) -> Iterator[Verdict]:
     found.append(
         verdict("fresh-order", "strong-fresh-order - uninterrupted", (fresh, reference), minus, within)
     )
-    found.append(verdict("weak-pays", "weak - strong", (weak, strong), minus, above))
+    weak_pays = verdict("weak-pays", "weak - strong", (weak, strong), minus, above)
     gain = verdict("aat-over-weak", "weak - aat", (weak, aat), minus, above)
-    found.append(gain)
+    untuned = runs.untuned
+    found.append(weak_pays and replace(weak_pays, **barred(holds=untuned("weak"), fails=untuned("strong"))))
+    found.append(gain and replace(gain, **barred(holds=untuned("weak"), fails=untuned("aat"))))
     if gain is not None:
         explained = verdict(
             "explained",
@@ -259,11 +280,16 @@ def measured(runs: Runs) -> Iterator[Verdict]:
         for method in runs.methods(persists, drift):
             if method not in REFERENCES and not method.startswith(("weak-", "weak+re")) and method != "weak":
                 cells = (base, cell(method, persists, drift))
-                found.append(verdict(claim, f"strong - {short_name(method)}{kept}", cells, minus, below))
+                v = verdict(claim, f"strong - {short_name(method)}{kept}", cells, minus, below)
+                losers = barred(
+                    holds=untuned(method, persists, drift), fails=untuned("strong", persists, drift)
+                )
+                found.append(v and replace(v, **losers))
 
     lost = cell("strong", "nothing")
+    costs = verdict("loss-costs", "strong, nothing persists - uninterrupted", (lost, reference), minus, above)
     found.append(
-        verdict("loss-costs", "strong, nothing persists - uninterrupted", (lost, reference), minus, above)
+        costs and replace(costs, **barred(holds=untuned("strong", "nothing"), fails=untuned("uninterrupted")))
     )
     for phase in phases(runs):
         for claim, region, chosen in (("recovers", above, phase.brief), ("vanishes", below, phase.long)):
@@ -272,7 +298,13 @@ def measured(runs: Runs) -> Iterator[Verdict]:
                 where = f"{names}; pauses of {phase.delta:.0f} every {phase.window_steps:.0f} steps"
                 v = verdict(claim, where, (phase.lost, phase.kept), minus, region)
                 if v is not None:
-                    found.append(replace(v, share=phase.recovered, note=phase.note))
+                    sides = (
+                        untuned("strong", "nothing", pauses=True),
+                        untuned(phase.method, phase.persists, pauses=True),
+                    )
+                    holds, fails = sides if claim == "recovers" else sides[::-1]
+                    losers = barred(holds=holds, fails=fails)
+                    found.append(replace(v, share=phase.recovered, note=phase.note, **losers))
     failed = len(runs.failed)
     for v in found:
         if v is not None:

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from .claims import REFERENCES, Phase, Runs, align, is_pause, phases
 from .protocol import short_name
+from .records import Row
 from .statistics import Estimate, estimate
 
 # Okabe and Ito (2008), https://jfly.uni-koeln.de/color/: told apart with any colour vision. Line styles and
@@ -72,7 +74,7 @@ def loss_curves(runs: Runs, trace: str) -> Figure | None:
                 loss = np.mean([row["curve_loss"] for row in by_method[method]], axis=0)
                 first = by_method[method][0]
                 left.plot(np.array(first["curve_active_s"]) / 3600, loss, label=method, **STYLE[method])
-                right.plot(np.array(first["curve_wall_s"]) / 3600, loss, label=method, **STYLE[method])
+                right.plot(*_broken_at_gaps(first, loss), label=method, **STYLE[method])
         gapped = next((r for r in rows if r["gap_start_s"]), None)
         if gapped is not None:
             gone = 0.0
@@ -82,9 +84,17 @@ def loss_curves(runs: Runs, trace: str) -> Figure | None:
                 gone += stop - start
         left.set(xlabel="active time [h]", ylabel="training loss [nats]", title="over active time")
         right.set(xlabel="wall-clock time [h]", title="over wall-clock time, gaps shaded")
-        right.legend(loc="upper right")
+        right.legend(loc="upper right", frameon=True, framealpha=1.0, edgecolor="none")
         left.margins(x=0.01)
         return figure
+
+
+def _broken_at_gaps(row: Row, loss: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return hours of wall-clock time and losses, with a hole wherever a gap lies between two points."""
+    wall = np.array(row["curve_wall_s"])
+    holes = np.searchsorted(wall, row["gap_start_s"])
+    holes = holes[(holes > 0) & (holes < len(wall))]
+    return np.insert(wall / 3600, holes, np.nan), np.insert(loss, holes, np.nan)
 
 
 def forest(runs: Runs) -> Figure | None:
@@ -143,16 +153,16 @@ def phase_diagrams(runs: Runs) -> Figure | None:
                 x, y = deltas.index(p.delta), windows.index(p.window_steps)
                 share = p.recovered
                 if share is None:
-                    ax.add_patch(mpl.patches.Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="white",
+                    ax.add_patch(mpl.patches.Rectangle((x, y), 1, 1, facecolor="white",
                                                        edgecolor="#999999", hatch="///", linewidth=0))  # fmt: skip
                     continue
                 grid[y, x] = share.mean
                 dark = share.mean < 0.5  # cividis runs from dark to light
-                ax.text(x, y, f"{share.mean:.0%}\n{share.low:.0%} to {share.high:.0%}", ha="center", va="center",
+                ax.text(x + 0.5, y + 0.5, f"{share.mean:.0%}\n{share.low:.0%} to {share.high:.0%}", ha="center", va="center",
                         fontsize=7.5, color="white" if dark else "black")  # fmt: skip
-            ax.imshow(grid, cmap="cividis", vmin=-0.25, vmax=1.25, aspect="auto", origin="lower")
-            ax.set_xticks(range(len(deltas)), [f"{d:.0f}" for d in deltas])
-            ax.set_yticks(range(len(windows)), [f"{w:.0f}" for w in windows])
+            ax.pcolormesh(grid, cmap="cividis", vmin=-0.25, vmax=1.25, edgecolors="white", linewidth=1.5)
+            ax.set_xticks(np.arange(len(deltas)) + 0.5, [f"{d:.0f}" for d in deltas])
+            ax.set_yticks(np.arange(len(windows)) + 0.5, [f"{w:.0f}" for w in windows])
             ax.set(xlabel="length of a pause [steps]", ylabel="steps between pauses",
                    title=f"{persists} persists, {short_name(method)}")  # fmt: skip
         for ax in axes[len(panels) :]:
@@ -171,7 +181,10 @@ def scatter(runs: Runs) -> Figure | None:
                 common = sorted(set(seeds) & set(whole))
                 if common and not is_pause(row):
                     e = estimate([seeds[s] - whole[s] for s in common])
-                    points.append((method, trace, row["duty_cycle"], row["delta"] * row["step_s"] / 60, e))
+                    gap_s = (
+                        np.median(np.subtract(row["gap_stop_s"], row["gap_start_s"])) if row["gaps"] else 0.0
+                    )
+                    points.append((method, trace, row["duty_cycle"], gap_s / 60, e))
         if not points:
             return None
         figure = Figure(figsize=(9.2, 3.0), layout="constrained")
@@ -182,7 +195,9 @@ def scatter(runs: Runs) -> Figure | None:
             zip(axes, ("duty cycle", "median gap that was met [min]"), strict=True)
         ):
             values = [p[2 + place] for p in points]
-            width = (max(values) - min(values)) or 1.0
+            width = max(max(values) - min(values), 0.1 * max(values))
+            ax.set_xlim(min(values) - 0.08 * width, max(values) + 0.08 * width)
+            ax.axhline(0, color="#0072B2", linewidth=1.0, zorder=1)
             if runs.floor:
                 ax.axhspan(-runs.floor.sd, runs.floor.sd, zorder=0, **GAP)
             for method, mark in marks.items():

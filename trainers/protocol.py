@@ -9,10 +9,12 @@ from pathlib import Path
 
 from ..errors import InputError
 from .records import Row
-from .study import Key, tuning_key
 
 PROTOCOL = Path(__file__).with_name("PROTOCOL.md")
+TUNED_AS = {"uninterrupted": "strong", "strong-fresh-order": "strong"}  # rule 2
 SHOWN = 5  # violations of one kind that are spelled out
+
+Key = tuple[str, str, str, bool, str]  # task, method, persists, drift, traces that it was tuned on
 
 
 class ProtocolError(InputError):
@@ -76,7 +78,7 @@ def setup_of(row: Row) -> Setup:
 
 def by_setup(rows: Iterable[Row]) -> dict[Setup, list[Row]]:
     """Group rows by setup; a failed run, which has no fingerprint, belongs to each setup of its kind."""
-    rows = list(rows)
+    rows = sorted(rows, key=lambda row: (row["config"], row["fingerprint"] or ""))
     groups: dict[Setup, list[Row]] = defaultdict(list)
     for row in rows:
         if row["error"] is None:
@@ -87,6 +89,11 @@ def by_setup(rows: Iterable[Row]) -> dict[Setup, list[Row]]:
                 if (setup.task, setup.steps, setup.step_s) == (row["task"], row["steps"], row["step_s"]):
                     groups[setup].append(row)
     return dict(sorted(groups.items()))
+
+
+def tuning_key(task: str, method: str, persists: str, drift: bool, tuned_on: str) -> Key:
+    """Return what a learning rate is tuned for; the references take strong's."""
+    return task, TUNED_AS.get(method, method), persists, drift, tuned_on
 
 
 def key_of(row: Row) -> Key:
@@ -195,7 +202,7 @@ def _budgets(tune: Sequence[Row], report: Sequence[Row]) -> list[str]:
         broken.append(f"{', '.join(names)} had a tuning budget of {len(budget)} runs a trace")
     chosen = choose(tune)
     for key in sorted({key_of(row) for row in report}):
-        name = f"{key[1]} ({key[2]} persists{', drift' if key[3] else ''})"
+        name = f"{key[1]} ({_regime(key[2], key[3])})"
         used = {row["lr_factor"] for row in report if key_of(row) == key}
         if key not in chosen:
             broken.append(f"{name} was not tuned")
@@ -204,6 +211,11 @@ def _budgets(tune: Sequence[Row], report: Sequence[Row]) -> list[str]:
                 f"{name} reports {sorted(used)} of the learning rate where tuning chose {chosen[key]}"
             )
     return broken
+
+
+def _regime(persists: str, drift: bool) -> str:
+    state = "all state persists" if persists == "all" else f"{persists} persists"
+    return state + ", drift" * drift
 
 
 def _uneven(tried: dict[Key, set[tuple[float, int]]]) -> bool:

@@ -13,6 +13,7 @@ from ..atomic import write_bytes
 from .claims import FAILS, HOLDS, NOT_RUN, STATEMENTS, UNDECIDED, Runs, Verdict, verdicts
 from .protocol import PROTOCOL, at_the_edge, by_setup, choose, key_of, short_name
 from .records import Row, finished, rows_digest
+from .secondary import secondary
 from .statistics import Estimate
 
 MARKS = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "?", NOT_RUN: "–"}
@@ -255,12 +256,15 @@ def _verdict_table(found: Sequence[Verdict]) -> str:
         )
         for v in mine:
             _, task, _, share, floor, seeds, p, _ = (html.escape(cell) for cell in _cells(v))
-            difference = html.escape(interval(v.difference)) if v.difference else ""
+            if v.verdict == NOT_RUN:
+                rows.append(f'<tr class="notrun"><td colspan="7">{NOT_RUN}: {task}</td></tr>')
+                continue
             note = f"<small>{html.escape(v.note)}</small>" if v.note else ""
+            outcome = f'<td class="verdict {_class(v.verdict)}">{MARKS[v.verdict]} {v.verdict}{note}</td>'
+            what = f"<td>{task}<small>{html.escape(v.compared)}</small></td>"
+            difference = html.escape(interval(v.difference)) if v.difference else ""
             rows.append(
-                f"<tr><td>{task}<small>{html.escape(v.compared)}</small></td><td>{difference}</td><td>{share}</td>"
-                f"<td>{floor}</td><td>{seeds}</td><td>{p}</td>"
-                f'<td class="verdict {_class(v.verdict)}">{MARKS[v.verdict]} {v.verdict}{note}</td></tr>'
+                f"<tr>{what}<td>{difference}</td><td>{share}</td><td>{floor}</td><td>{seeds}</td><td>{p}</td>{outcome}</tr>"
             )
     head = "".join(
         f'<th scope="col">{name}</th>'
@@ -297,7 +301,6 @@ def _figures(groups: Sequence[Runs]) -> list[str]:
 
     for runs in groups:
         task = f"{runs.setup.short_task}, {runs.setup.steps} steps"
-        before = len(parts)
         parts.append(f"<h2>{html.escape(task)}</h2>")
         traces = sorted(runs.cell("weak") or runs.cell("strong"))
         for trace in traces[:1]:
@@ -321,8 +324,7 @@ def _figures(groups: Sequence[Runs]) -> list[str]:
             "What gaps cost under each trace: loss minus the uninterrupted run's, mean over seeds with 95% interval. "
             "Grey: within one noise floor.",
         )
-        if len(parts) == before + 1:
-            parts.pop()
+        parts.append(_secondary_table(runs))
     figure = sizes(groups)
     if figure is not None:
         parts.append("<h2>Model size</h2>")
@@ -331,6 +333,34 @@ def _figures(groups: Sequence[Runs]) -> list[str]:
             "Cost of losing the optimizer's state, and what reconstruction wins back, by model size (95% intervals).",
         )
     return parts
+
+
+def _secondary_table(runs: Runs) -> str:
+    lines = "".join(
+        f"<tr><td>{html.escape(short_name(s.method))}</td>"
+        f"<td>{'drift' if s.drift else 'stationary' if s.persists == 'all' else s.persists + ' persists'}</td>"
+        f"<td>{s.loss:.4f}</td><td>{interval(s.halfway) if s.halfway else ''}</td>"
+        f"<td>{interval(s.accuracy) if s.accuracy else ''}</td>"
+        f"<td>{f'{s.target_share:.0%}' if s.reached else 'never'}, {s.reached} of {s.runs}</td></tr>"
+        for s in secondary(runs)
+    )
+    head = "".join(
+        f'<th scope="col">{name}</th>'
+        for name in (
+            "Method",
+            "Regime",
+            "Final loss",
+            "Half-way, minus strong",
+            "Accuracy, minus strong",
+            "Target reached",
+        )
+    )
+    return (
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>'
+        "<p class='legend'>Secondary measures. Half-way: validation loss at half the active time. Target: the share of the "
+        "active time until the validation loss is down to the uninterrupted run's last one plus one noise floor, at the "
+        "steps at which it is evaluated, and how many runs got there.</p>"
+    )
 
 
 def _tuning_table(rows: Sequence[Row]) -> str:

@@ -33,14 +33,12 @@ from ..trace import DAY_MS, Trace
 from ..trace_spec import resolve_trace
 from .config import Config
 from .methods import Regime, method_named
+from .protocol import TUNED_AS, Key, tuning_key
 from .tasks import task_named
 
 STUDIES = Path(__file__).with_name("studies")
 SCALES = ("cpu-small", "cpu", "gpu")
 NO_GAPS = Trace("no-gaps", 14 * DAY_MS, [])
-TUNED_AS = {"uninterrupted": "strong", "strong-fresh-order": "strong"}  # PROTOCOL.md, rule 2
-
-Key = tuple[str, str, str, bool, str]  # task, method, persists, drift, traces that it was tuned on
 
 
 class StudyError(InputError):
@@ -49,13 +47,14 @@ class StudyError(InputError):
 
 @dataclass(frozen=True)
 class TaskLength:
-    """A task and how it is run in a study; None takes the task's own value."""
+    """A task and how it is run in a study; ``lr_factors`` replaces the study's for every method of the task."""
 
     name: str
     steps: int
     step_s: float = 60.0
     evaluate_every: int = 0
     data: str | None = None
+    lr_factors: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,11 +130,6 @@ class Run:
         config = self.config
         name = config.resolved_method.name
         return tuning_key(str(config.task), name, config.regime.persists, self.drift, self.tuned_on)
-
-
-def tuning_key(task: str, method: str, persists: str, drift: bool, tuned_on: str) -> Key:
-    """Return what a learning rate is tuned for; the references take strong's."""
-    return task, TUNED_AS.get(method, method), persists, drift, tuned_on
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -253,7 +247,7 @@ def tuning_runs(study: Study) -> list[Run]:
                     factor,
                     key[-1],
                 )
-                for factor in study.tune.lr_factors
+                for factor in task.lr_factors or study.tune.lr_factors
                 for seed in study.tune.seeds
                 for trace in tuned_on
             ]
