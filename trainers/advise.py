@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -197,7 +197,7 @@ def nearest(
                 abs(math.log(max(a, 1) / max(b, 1)))
                 for a, b in ((size, parameters), (case.window_steps, window_steps), (case.delta, delta))
             ]
-            near = Nearest(**vars(case) | {"measured": max(ratios) <= math.log(NEAR)})
+            near = replace(case, measured=max(ratios) <= math.log(NEAR))
             if case.what not in best or sum(ratios) < best[case.what][0]:
                 best[case.what] = sum(ratios), near
     return tuple(near for _, near in best.values())

@@ -160,7 +160,9 @@ def align(*cells: Cell) -> tuple[tuple[str, ...], list[int], list[NDArray[np.flo
     if not traces or not all(cells):
         return (), [], [np.empty(0) for _ in cells]
     seeds = sorted(set.intersection(*(set(cell[trace]) for cell in spread for trace in traces)))
-    values = [np.array([np.mean([cell[t][s] for t in traces]) for s in seeds]) for cell in spread]
+    values = [
+        np.array([float(np.mean([cell[t][s] for t in traces])) for s in seeds], np.float64) for cell in spread
+    ]
     return tuple(traces), seeds, values
 
 
@@ -260,7 +262,7 @@ def measured(runs: Runs) -> Iterator[Verdict]:
             _, _, (w, s, a) = align(weak, strong, aat)
             share = ratio(w - s, w - a)
             explained = replace(explained, share=share)
-            if share is None or gain.difference.mean < 0:
+            if share is None or gain.difference is None or gain.difference.mean < 0:
                 explained = replace(
                     explained, share=None, verdict=UNDECIDED, note="AAT's gain over weak is not established"
                 )

@@ -5,10 +5,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from .claims import REFERENCES, Phase, Runs, align, is_pause, phases
@@ -27,7 +29,7 @@ STYLE = {
 }
 OTHERS = ("#E69F00", "#56B4E9", "#CC79A7")
 GAP = {"facecolor": "#e6e6e6", "edgecolor": "none"}
-SETTINGS = {
+SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans", "sans-serif"],
     "font.size": 9,
@@ -153,7 +155,7 @@ def phase_diagrams(runs: Runs) -> Figure | None:
                 x, y = deltas.index(p.delta), windows.index(p.window_steps)
                 share = p.recovered
                 if share is None:
-                    ax.add_patch(mpl.patches.Rectangle((x, y), 1, 1, facecolor="white",
+                    ax.add_patch(Rectangle((x, y), 1, 1, facecolor="white",
                                                        edgecolor="#999999", hatch="///", linewidth=0))  # fmt: skip
                     continue
                 grid[y, x] = share.mean

@@ -28,6 +28,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from ..errors import InputError
 from ..trace import DAY_MS, Trace
 from ..trace_spec import resolve_trace
@@ -38,7 +40,7 @@ from .tasks import task_named
 
 STUDIES = Path(__file__).with_name("studies")
 SCALES = ("cpu-small", "cpu", "gpu")
-NO_GAPS = Trace("no-gaps", 14 * DAY_MS, [])
+NO_GAPS = Trace("no-gaps", 14 * DAY_MS, np.empty((0, 2), np.int64))
 
 
 class StudyError(InputError):
