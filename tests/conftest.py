@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from pathlib import Path
@@ -102,3 +103,9 @@ def small_releases(tmp_path_factory) -> dict[str, Path]:
 def pytest_sessionfinish():
     """Remove the session's cache."""
     shutil.rmtree(HUB_HOME, ignore_errors=True)
+
+
+def pytest_configure(config):
+    """Let Ctrl-C reach the processes that tests start, also where the shell that runs the suite ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
