@@ -160,9 +160,7 @@ def align(*cells: Cell) -> tuple[tuple[str, ...], list[int], list[NDArray[np.flo
     if not traces or not all(cells):
         return (), [], [np.empty(0) for _ in cells]
     seeds = sorted(set.intersection(*(set(cell[trace]) for cell in spread for trace in traces)))
-    values = [
-        np.array([float(np.mean([cell[t][s] for t in traces])) for s in seeds], np.float64) for cell in spread
-    ]
+    values = [np.array([[cell[t][s] for t in traces] for s in seeds]).mean(axis=1) for cell in spread]
     return tuple(traces), seeds, values
 
 

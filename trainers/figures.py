@@ -29,7 +29,7 @@ STYLE = {
 }
 OTHERS = ("#E69F00", "#56B4E9", "#CC79A7")
 GAP = {"facecolor": "#e6e6e6", "edgecolor": "none"}
-SETTINGS: Any = {
+SETTINGS: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans", "sans-serif"],
     "font.size": 9,

@@ -115,9 +115,9 @@ def choose(rows: Iterable[Row]) -> dict[Key, float]:
     for row in rows:
         if row["stage"] == "tune":
             loss = row["validation_loss"]
-            loss = math.inf if row["error"] is not None or loss is None else loss
-            finite = math.isfinite(loss)
-            losses[key_of(row)][row["lr_factor"]].append(float(loss) if finite else math.inf)
+            if row["error"] is not None or loss is None or not math.isfinite(loss):
+                loss = math.inf
+            losses[key_of(row)][row["lr_factor"]].append(loss)
     return {
         key: min(tried, key=lambda factor: (math.fsum(tried[factor]) / len(tried[factor]), factor))
         for key, tried in losses.items()

@@ -227,7 +227,7 @@ def ray_engine(address: str | None = None, cpus: int | None = None) -> Engine:
         Cores of a cluster on this machine.
     """
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports] (an extra)
     except ImportError:
         raise RunnerError("--engine ray needs Ray: pip install 'orbittrace-data[ray]'") from None
 
