@@ -221,7 +221,7 @@ def _measured(folders: tuple[Path, ...]) -> tuple[tuple[int, Nearest], ...]:
             mine = [
                 row for row in runs.select(method, persists) if row["trace"] == trace and row["seed"] in whole
             ]
-            if method not in ("strong", "weak", "aat") or persists not in ("all", "nothing") or len(mine) < 2:
+            if method not in ("strong", "weak") or persists not in ("all", "nothing") or len(mine) < 2:
                 continue
             lost = ", all optimizer state lost at each gap," if persists == "nothing" else ""
             parameters = json.loads(mine[0]["fingerprint"])["parameters"]
