@@ -78,7 +78,7 @@ def _from_probes(text: str, path: Path, trace_id: str) -> Trace:
     try:
         log = json.loads(text)
         gap_s, data = log["metadata"]["gap_seconds"], log["data"]
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise SpotLogError(f"{path} needs metadata.gap_seconds and data, as SkyPilot's spot traces") from None
     number = isinstance(gap_s, int | float) and not isinstance(gap_s, bool)
     gap_ms = Fraction(str(gap_s)) * 1000 if number and 0 < gap_s < 1e9 else Fraction(0)

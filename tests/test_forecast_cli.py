@@ -1,4 +1,4 @@
-"""The commands ``forecast`` and ``advise``: a satellite moved along its orbit by a known time."""
+"""The commands ``forecast`` and ``margin``: a satellite moved along its orbit by a known time."""
 
 from dataclasses import replace
 
@@ -55,9 +55,9 @@ def test_forecast_says_what_it_cannot_compare(files, capsys):
     assert "share no satellite with number 1" in capsys.readouterr().err
 
 
-def test_advise_prints_choices_with_the_formulas_beside_them(capsys, tmp_path):
+def test_margin_prints_choices_with_the_formulas_beside_them(capsys, tmp_path):
     picture = tmp_path / "advice.svg"
-    arguments = ["advise", "duty:60m/35m", "--steps", "200", "--draws", "3", "--sigma", "20s"]
+    arguments = ["margin", "duty:60m/35m", "--steps", "200", "--draws", "3", "--sigma", "20s"]
     assert run([*arguments, "--mtbf", "6h", "--plot", str(picture)]) == 0
     text = capsys.readouterr().out
     assert "Young 15.5 min, Daly 15.3 min" in text
@@ -74,8 +74,8 @@ def test_advise_prints_choices_with_the_formulas_beside_them(capsys, tmp_path):
         (["duty:60m/35m", "--step", "2h"], "never finish"),
     ],
 )
-def test_advise_refuses_in_one_sentence(capsys, arguments, message):
-    assert run(["advise", *arguments]) == 2
+def test_margin_refuses_in_one_sentence(capsys, arguments, message):
+    assert run(["margin", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error

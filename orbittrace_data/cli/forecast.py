@@ -1,4 +1,4 @@
-"""``orbittrace forecast`` and ``advise``: how far predicted gaps miss, and what to do about it."""
+"""``orbittrace forecast`` and ``margin``: how far predicted gaps miss, and what to do about it."""
 
 import sys
 from datetime import datetime
@@ -94,7 +94,7 @@ def forecast(
 
 
 @app.command()
-def advise(
+def margin(
     trace: Annotated[str, typer.Argument(help="The forecast: leo-25544, duty:60m/35m, ..., or a file.")],
     steps: Annotated[int, typer.Option(help="Training steps.")] = 10_000,
     step: Annotated[str, typer.Option(help="Duration of a step.")] = "60s",
