@@ -5,6 +5,7 @@ and nothing else: no shared file system. Whoever reaches a Ray cluster can run c
 is started here listens on every interface: Ray 2.60 asks for a token by default, older ones do not.
 """
 
+import logging
 import os
 import socket
 from collections.abc import Generator, Sequence
@@ -61,7 +62,7 @@ def run_on_ray(
             }
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
-            ray.init(**where, log_to_driver=False, logging_level="error")
+            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
         except Exception as error:
             raise FailedError(
                 f"Ray cannot be joined at {address or 'this machine'}: {describe(error)}"

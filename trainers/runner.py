@@ -227,7 +227,8 @@ def ray_engine(address: str | None = None, cpus: int | None = None) -> Engine:
         Cores of a cluster on this machine.
     """
     try:
-        import ray  # pyright: ignore[reportMissingImports] (an extra)
+        import ray
+        from ray.exceptions import RayError
     except ImportError:
         raise RunnerError("--engine ray needs Ray: pip install 'orbittrace-data[ray]'") from None
 
@@ -247,7 +248,7 @@ def ray_engine(address: str | None = None, cpus: int | None = None) -> Engine:
                 for reference in done:
                     try:
                         result = ray.get(reference)
-                    except ray.exceptions.RayError as error:
+                    except RayError as error:
                         result = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
                     yield running.pop(reference), result
         finally:
