@@ -22,6 +22,7 @@ from .gp import GpError, Reading, read_element_sets
 
 CELESTRAK_URL = "https://celestrak.org/NORAD/elements/gp.php"
 FORMATS = ("csv", "json", "xml", "kvn", "tle", "2le")
+_CONTENT_OF = {"2le": "tle"}  # what a reader calls a format that differs only in its names
 INTERVAL_S = 2 * 3600
 MAX_SATELLITES = 20
 USER_AGENT = f"orbittrace-data/{__version__} (builds availability traces from element sets)"
@@ -237,7 +238,7 @@ def fetch_satellites(numbers: list[int], format: str = "csv", url: str = CELESTR
 
 def _answer(query: Query, download: Download, content: bytes, *notes: str) -> Answer:
     reading = read_element_sets(content)
-    if query.key == "CATNR" and int(query.value) not in {e.catalog_number for e in reading.element_sets}:
+    if query.key == "CATNR" and {e.catalog_number for e in reading.element_sets} != {int(query.value)}:
         raise FetchError(f"{query.host} was asked for {query.value} and sent other objects: nothing was kept")
     return Answer(content, download.source, utc(download.retrieved_s), reading, notes)
 
@@ -256,6 +257,10 @@ def _words(query: Query, status: int, body: bytes) -> str | None:
         reading = read_element_sets(body)
     except GpError:
         return _printable(body) or "(nothing)"
+    if reading.format != _CONTENT_OF.get(query.format, query.format):
+        raise FetchError(
+            f"{query.host} was asked for {query.format.upper()} and sent {reading.format.upper()}: nothing was kept"
+        )
     cut = [note for note in reading.notes if "no line end" in note]
     last_line = len(body.rstrip().splitlines())
     cut += [str(problem) for problem in reading.problems if problem.line == last_line]

@@ -69,7 +69,7 @@ def freeze_file(
     unknown = [option for option, value in facts.items() if not value]
     if unknown:
         raise SnapshotError(
-            f"{Path(file)} was not fetched from CelesTrak by this user, so what is known about it must be said: "
+            f"not all is known about {Path(file)}, as it is of what `orbittrace fetch` got from CelesTrak itself: "
             f"give {', '.join(unknown)}"
         )
     try:

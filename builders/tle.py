@@ -279,10 +279,14 @@ def read_tle_lines(lines: Sequence[str]) -> tuple[list[tuple[int, ElementSet]], 
 def line_kind(line: str) -> int:
     """Tell line 1 and line 2 from names (0): a name may begin with "1 " too.
 
-    A line that is indented by mistake counts, so that the mistake is told.
+    A line that is indented by mistake, or whose blank is another white space, counts: the mistake is told.
     """
     line = line.lstrip()
-    if line[:2] in ("1 ", "2 ") and (len(line) > 40 or re.fullmatch(_CATALOG, line[2:7])):
+    if (
+        line[:1] in ("1", "2")
+        and line[1:2].isspace()
+        and (len(line) > 40 or re.fullmatch(_CATALOG, line[2:7]))
+    ):
         return int(line[0])
     return 0
 

@@ -79,7 +79,11 @@ class CelesTrak:
         if play is None:
             text = f'Invalid query: "{urlsplit(request.path).query}" (GROUP={query.get("GROUP")} not found)'
             return send(request, 200, text.encode())
-        return play(request, TEXTS[form](ISS, NOMINAL, ANALYST).encode())
+        return play(request, TEXTS.get(form, TEXTS["csv"])(ISS, NOMINAL, ANALYST).encode())
+
+    def play_deaf(self, request, data) -> None:
+        """Send CSV whatever format is asked for."""
+        send(request, 200, TEXTS["csv"](ISS).encode())
 
     def play_stations(self, request, data) -> None:
         send(request, 200, data)

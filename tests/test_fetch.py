@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+import celestrak_server
 import pytest
 from celestrak_server import SATELLITES, CelesTrak
 from gp_samples import ANALYST, ISS, NOMINAL, csv_text, json_text
@@ -274,6 +275,17 @@ def test_another_object_than_the_one_asked_for_is_refused(server, monkeypatch):
     monkeypatch.setitem(SATELLITES, "25545", ISS)
     with pytest.raises(FetchError, match="was asked for 25545 and sent other objects"):
         fetch_satellites([25545], url=server.url)
+
+
+def test_more_objects_than_the_one_asked_for_are_refused(server, monkeypatch):
+    monkeypatch.setitem(celestrak_server.TEXTS, "csv", lambda *_: csv_text(ISS, NOMINAL))
+    with pytest.raises(FetchError, match="was asked for 25544 and sent other objects: nothing was kept"):
+        fetch_satellites([25544], url=server.url)
+
+
+def test_an_answer_in_another_format_is_refused(server):
+    with pytest.raises(FetchError, match="was asked for TLE and sent CSV: nothing was kept"):
+        group(server, "deaf", form="tle")
 
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"source": 1}', b"\xff", None])

@@ -227,6 +227,14 @@ BAD = {
         (ISS[0], edit(ISS[1], 9, "\xa0"), ISS[2]),
         "line 5, columns: a no-break space (U+00A0) stands in column 9: a TLE is plain ASCII",
     ),
+    "no-break space before the number of line 1": (
+        (ISS[0], edit(ISS[1], 2, "\xa0"), ISS[2]),
+        "line 5, columns: a no-break space (U+00A0) stands in column 2: a TLE is plain ASCII",
+    ),
+    "no-break space before the number of line 2": (
+        (*ISS[:2], edit(ISS[2], 2, "\xa0")),
+        "line 6, columns: a no-break space (U+00A0) stands in column 2: a TLE is plain ASCII",
+    ),
     "digits of another script": (
         (ISS[0], edit(ISS[1], 3, "\u0662"), ISS[2]),
         "line 5, columns: the character '\u0662' (U+0662) stands in column 3: a TLE is plain ASCII",
