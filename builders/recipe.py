@@ -23,7 +23,13 @@ BENCHMARK_SPAN_MS = 14 * DAY_MS
 LATEST = "1.0.0"
 DERIVED_VERSION = "0.1.0"
 
+FIRST_START_MS = -410_227_200_000  # 1957-01-01: before it there was nothing in orbit
+LAST_START_MS = 4_102_444_800_000  # 2100-01-01
+
 STALE_ELEMENTS_MS = 14 * DAY_MS
+MOST_NAMED = 100  # satellites in one remark
+MEANINGLESS_DAYS = 60  # drag makes the along-track error grow with the square of the time
+
 UNKNOWN_TERMS = (
     "The terms of these element sets are those of where they came from: check them before passing them on. "
     "Not for conjunction assessment."
@@ -136,6 +142,10 @@ def make_recipe(
     chosen = [by_number[s.catalog_number] for s in selected]
     if start_ms is None:
         start_ms = next_day_ms(max(e.epoch_us for e in chosen))
+    if not FIRST_START_MS <= start_ms < LAST_START_MS:
+        raise InputError(
+            "the start must lie in the years 1957 to 2099, where leap seconds and element sets mean something"
+        )
     recipe = Recipe(
         snapshot=snapshot,
         selected=selected,
@@ -230,8 +240,23 @@ def _old(elements: Sequence[ElementSet], start_ms: int) -> list[str]:
         return []
     worst = min(old, key=lambda e: e.epoch_us)
     days = (start_ms - worst.epoch_us // 1000) / DAY_MS
+    named = ", ".join(str(e.catalog_number) for e in old[:MOST_NAMED]) + (
+        ", ..." if len(old) > MOST_NAMED else ""
+    )
     return [
-        f"{len(old)} of {len(elements)} element sets are more than 14 days old at the start "
-        f"({', '.join(str(e.catalog_number) for e in old[:10])}{', ...' if len(old) > 10 else ''}; "
-        f"{worst.catalog_number} is {days:.0f} days old): their contacts may be minutes off"
+        f"{len(old)} of {len(elements)} element sets are more than 14 days old at the start ({named}; "
+        f"{worst.catalog_number} is {days:.0f} days old): {staleness(days)}"
     ]
+
+
+def staleness(age_days: float) -> str:
+    """Say what the age of an element set does to its contacts, past 14 days.
+
+    Examples
+    --------
+    >>> staleness(20), staleness(400)
+    ('their contacts may be minutes off', 'their contacts say nothing about these dates')
+    """
+    if age_days <= MEANINGLESS_DAYS:
+        return "their contacts may be minutes off"
+    return "their contacts say nothing about these dates"

@@ -190,7 +190,9 @@ def schema_of(schema: pa.Schema) -> list[dict[str, Any]]:
 def require_replaceable(out: str | Path) -> None:
     """Raise unless ``out`` is absent, empty, or an OrbitTrace release."""
     path = Path(out)
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
+    if path.is_symlink():
+        raise InputError(f"{path} is a link: give the folder itself with --out")
+    if path.exists() and not path.is_dir():
         raise InputError(f"{path} is not a folder: choose another place with --out")
     if not path.is_dir() or not any(path.iterdir()):
         return

@@ -73,6 +73,8 @@ def new_directory(target: str | os.PathLike[str], *, replace: bool = False) -> I
         If the target is there and may not be replaced.
     """
     target = Path(target).absolute()
+    if not target.name:
+        raise InputError(f"{target} is no folder that can be made: choose another place")
     recover(target)
     if not replace:
         _refuse_existing(target)

@@ -19,7 +19,7 @@ from .manifest import (
     file_sha256,
     read_manifest,
 )
-from .trace import Trace
+from .trace import REGIMES, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 BUNDLED = Path(__file__).parent / "release"
 FROZEN = Path(__file__).with_name("frozen.json")
 SPLITS = ("dev", "test")
-REGIMES = ("leo", "meo", "geo", "heo", "other")
 
 _log = logging.getLogger("orbittrace")
 
@@ -270,7 +269,7 @@ def is_hub_id(source: str | Path) -> bool:
     >>> is_hub_id("namespace/orbittrace"), is_hub_id("./orbittrace"), is_hub_id("orbittrace")
     (True, False, False)
     """
-    if not isinstance(source, str) or Path(source).is_dir() or source.startswith((".", "~")):
+    if not isinstance(source, str) or Path(source).exists() or source.startswith((".", "~")):
         return False
     parts = source.split("/")
     return len(parts) == 2 and all(parts)

@@ -185,13 +185,20 @@ def file_sha256(path: str | Path) -> str:
 
 
 def check_files(folder: str | Path, manifest: Manifest) -> None:
-    """Compare every data file's size and sha256 with the manifest.
+    """Compare every data file's size and sha256 with the manifest, and find data that it does not name.
 
     Raises
     ------
     ReleaseError
-        Naming the first file that is missing or differs.
+        Naming the first file that is missing, differs or does not belong there.
     """
+    named = {file.path for file in manifest.files}
+    for path in sorted(Path(folder, "data").rglob("*.parquet")):
+        if path.relative_to(folder).as_posix() not in named:
+            raise ReleaseError(
+                f"{path} is not in the manifest, and load_dataset would take its rows for the release's: "
+                "remove it, or get the release again"
+            )
     for file in manifest.files:
         path = Path(folder, file.path)
         if not path.is_file():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 DAY_MS = 86_400_000
+REGIMES = ("leo", "meo", "geo", "heo", "other")
 MAX_SPAN_MS = 2**53  # 285,000 years: sums of any few spans stay exact in int64 and in float64
 
 
@@ -103,6 +104,13 @@ class Trace:
     release: str | None = field(default=None, compare=False)
 
     def __post_init__(self):
+        for what in ("trace_id", "name", "regime"):
+            if not isinstance(getattr(self, what), str):
+                raise TraceError(f"a trace's {what} must be a text, got {getattr(self, what)!r}")
+        if self.regime not in REGIMES:
+            raise TraceError(
+                f"trace {self.trace_id}: regime must be one of {', '.join(REGIMES)}, got {self.regime!r}"
+            )
         span_ms = int(as_milliseconds(self.span_ms, f"trace {self.trace_id}: span_ms"))
         if not 0 < span_ms <= MAX_SPAN_MS:
             raise TraceError(
@@ -439,13 +447,13 @@ class Trace:
         return read_spot_log(path, trace_id=trace_id)
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> "Trace":
+    def from_row(cls, row: Any) -> "Trace":
         """Read one row of the ``traces`` config, as ``load_dataset("orbittrace")`` gives it.
 
         Parameters
         ----------
-        row : mapping
-            In any of the formats of `datasets` that keep int64.
+        row : mapping, pyarrow.Table or pandas.DataFrame of one row
+            In the default, numpy, arrow or pandas format of `datasets`.
 
         Returns
         -------
@@ -454,41 +462,41 @@ class Trace:
         Raises
         ------
         TraceError
-            If a column is missing, or the facts in the row contradict its gaps.
+            If a column is missing or of another kind, or the facts in the row contradict its gaps.
         """
+        row = _one_row(row)
         try:
             gaps = np.stack([np.asarray(row["gap_start_ms"]), np.asarray(row["gap_stop_ms"])], axis=1)
-            catalog_number = row["catalog_number"]
+            stated = {name: _python(row[name]) for name in ("gap_count", "longest_gap_ms", "duty_cycle")}
             orbit = None
-            if catalog_number is not None:
-                orbit = Orbit(
-                    **{
-                        column.name: _python(row[column.name])
-                        for column in fields(Orbit)
-                        if column.name != "epoch"
-                    },
-                    epoch=_datetime(row["epoch"]),
-                )
+            if row["catalog_number"] is not None:
+                facts = {f.name: f.type(_python(row[f.name])) for f in fields(Orbit) if f.name != "epoch"}
+                orbit = Orbit(**facts, epoch=_datetime(row["epoch"]))
             trace = cls(
-                trace_id=str(row["trace_id"]),
-                span_ms=int(row["span_ms"]),
+                trace_id=row["trace_id"],
+                span_ms=_python(row["span_ms"]),
                 gaps=gaps,
                 start=None if row["start"] is None else _datetime(row["start"]),
-                name=str(row["name"]),
-                regime=str(row["regime"]),
+                name=row["name"],
+                regime=row["regime"],
                 orbit=orbit,
             )
-            gap_count = int(row["gap_count"])
         except KeyError as missing:
             raise TraceError(
                 f"a row of the traces config needs the column {missing}; this one has {sorted(row)}: "
                 'load it with load_dataset("orbittrace", "traces")'
             ) from None
-        if gap_count != trace.gap_count:
-            raise TraceError(
-                f"trace {trace.trace_id}: gap_count says {gap_count}, the row holds {trace.gap_count} "
-                "separate gaps: it was changed after it was built"
-            )
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise TraceError(f"this is no row of the traces config: {error}") from None
+        true = trace.to_row()
+        for name, value in stated.items():
+            if value != true[name]:
+                raise TraceError(
+                    f"trace {trace.trace_id}: {name} says {value}, by the row's own gaps it is {true[name]}: "
+                    "it was changed after it was built"
+                )
         return trace
 
     def to_row(self) -> dict[str, Any]:
@@ -524,6 +532,10 @@ class Trace:
         content = np.concatenate([[self.span_ms], self.gaps.ravel()]).astype("<i8")
         return hashlib.sha256(content.tobytes()).hexdigest()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what makes a trace, so that a worker's copy is read-only too."""
+        return Trace, tuple(getattr(self, f.name) for f in fields(self))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Trace):
             return NotImplemented
@@ -541,14 +553,31 @@ class Trace:
 
 
 def _read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    array = np.array(array, np.int64, copy=True)
-    array.setflags(write=False)
-    return array
+    """Copy an array into immutable memory: nobody can make it writable again."""
+    return np.frombuffer(np.ascontiguousarray(array, np.int64).tobytes(), np.int64).reshape(array.shape)
 
 
 def _like(given: ArrayLike, result: NDArray[Any]) -> Any:
     """Give a scalar back for a scalar."""
     return result.item() if np.ndim(given) == 0 else result
+
+
+def _one_row(row: Any) -> Mapping[str, Any]:
+    """Take a table of one row, as the arrow and pandas formats give it, for the row."""
+    if not isinstance(row, Mapping):
+        rows = None
+        if hasattr(row, "to_pylist"):
+            rows = row.to_pylist()
+        elif hasattr(row, "to_dict"):
+            rows = row.to_dict("records")
+        if rows is None or len(rows) != 1:
+            raise TraceError(
+                f"from_row reads one row, got {type(row).__name__}"
+                + (f" of {len(rows)} rows" if rows is not None else "")
+                + ': give for example load_dataset("orbittrace", split="test")[0]'
+            )
+        row = rows[0]
+    return row
 
 
 def _python(value: Any) -> Any:
@@ -557,7 +586,7 @@ def _python(value: Any) -> Any:
 
 def _datetime(value: Any) -> datetime:
     """Read a timestamp as python, numpy or pandas hold it; naive ones are UTC, as parquet says."""
-    if isinstance(value, np.datetime64):
+    if isinstance(value, np.datetime64 | np.ndarray) and value.dtype.kind == "M" and value.ndim == 0:
         value = value.astype("datetime64[ms]").item()
     if not isinstance(value, datetime):
         raise TraceError(

@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,7 +38,8 @@ def test_show_writes_a_picture(tmp_path, capsys):
 
 
 def test_export_then_load_dataset_by_its_bare_name(tmp_path, monkeypatch, capsys):
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     monkeypatch.chdir(tmp_path)
     assert run(["export"]) == 0
     rows = datasets.load_dataset("orbittrace", split="test", cache_dir=str(tmp_path / "cache"))
@@ -108,3 +111,34 @@ def test_a_closed_pipe_is_quiet():
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert result.stderr == ""
     assert result.stdout.startswith("trace")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["build", "--days", "1", "--out", "/dev/null/x"],
+        ["export", "/dev/null/x"],
+        ["export", "/"],
+        ["build", "--start", "9999-12-31"],
+        ["show", "leo-25544", "--plot", "/dev/null/x.png"],
+    ],
+)
+def test_a_place_or_date_that_cannot_be_is_one_sentence_and_exit_2(arguments, capsys):
+    assert run(arguments) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_full_device_is_one_sentence_and_exit_1():
+    command = f"{sys.executable} -m orbittrace_data list > /dev/full"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("orbittrace: the system refused (No space left on device)")
+    assert "Traceback" not in result.stderr
+
+
+def test_a_terminal_without_block_characters_shows_the_day_all_the_same():
+    command = [sys.executable, "-m", "orbittrace_data", "show", "leo-25544"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "  0 h |" in result.stdout

@@ -179,3 +179,21 @@ def test_loading_imports_nothing_heavy(code):
     check = f"{code}\nimport sys\nprint([m for m in {HEAVY!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]", result.stdout
+
+
+def test_data_that_the_manifest_does_not_name_are_noticed(release):
+    """`load_dataset` goes by patterns: it would take a foreign shard's rows for the release's."""
+    shutil.copy(
+        release / "data/traces/dev-00000-of-00001.parquet",
+        release / "data/traces/test-00001-of-00002.parquet",
+    )
+    with pytest.raises(ReleaseError, match="is not in the manifest"):
+        load_traces(source=release)
+
+
+@pytest.mark.parametrize("style", [None, "numpy", "arrow", "pandas"])
+def test_rows_of_load_dataset_in_every_format_are_traces(style, tmp_path):
+    import datasets
+
+    rows = datasets.load_dataset(str(BUNDLED), split="dev", cache_dir=str(tmp_path)).with_format(style)
+    assert [Trace.from_row(rows[i]) for i in range(len(rows))] == load_traces(split="dev")

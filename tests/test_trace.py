@@ -1,3 +1,4 @@
+import pickle
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import availability, traces
 
-from orbittrace_data import Trace
+from orbittrace_data import Trace, load_trace
 from orbittrace_data.errors import InputError
 from orbittrace_data.trace import TimeOutsideTraceError, TraceError
 
@@ -209,3 +210,57 @@ def test_traces_are_equal_by_content_and_usable_as_keys():
     assert len({a, b}) == 1
     assert a != Trace("x", 10, [[1, 3]])
     assert a.digest != Trace("x", 11, [[1, 2]]).digest
+
+
+def test_nobody_can_write_into_a_trace_or_into_a_workers_copy():
+    trace = pickle.loads(pickle.dumps(load_trace("leo-25544")))
+    assert trace == load_trace("leo-25544")
+    assert (trace.split, trace.release) == ("test", "1.0.0")
+    for array in (trace.gaps, trace.windows):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"duty_cycle": 0.1}, "duty_cycle says 0.1, by the row's own gaps it is 0.63"),
+        ({"longest_gap_ms": 5}, "longest_gap_ms says 5"),
+        ({"span_ms": 10**12}, "duty_cycle says"),
+        ({"regime": "zzz"}, "regime must be one of leo, meo, geo, heo, other, got 'zzz'"),
+        ({"trace_id": None}, "trace_id must be a text, got None"),
+        ({"catalog_number": "abc"}, "this is no row of the traces config"),
+        ({"gap_stop_ms": [1]}, "this is no row of the traces config"),
+        ({"start": "2024"}, "a timestamp must be a datetime, got '2024'"),
+    ],
+)
+def test_a_row_with_a_fact_that_cannot_be_is_refused(changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        Trace.from_row(load_trace("leo-25544").to_row() | changes)
+
+
+@pytest.mark.parametrize("row", [None, 3, []])
+def test_what_is_no_row_is_refused(row):
+    with pytest.raises(TraceError, match="from_row reads one row, got"):
+        Trace.from_row(row)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "start_ms,stop_ms,available\n0,5,false\n3,9,true\n",
+            "both available and not available from 3 to 5 ms",
+        ),
+        ("start_ms,start_ms,stop_ms\n0,1,2\n", "names a column more than once"),
+        ("start_ms,stop_ms\n0,1,2\n", "line 2: has more fields than the header's 2"),
+        ("start_ms,stop_ms\n1_000,2000\n", "start_ms is '1_000', not a whole number"),
+        ("start_ms,stop_ms\n\u0661,2000\n", "not a whole number"),
+        (f"start_ms,stop_ms\n{'1' * 200_000},2\n", "this is no CSV: field larger than field limit"),
+    ],
+)
+def test_a_csv_that_contradicts_itself_is_refused(tmp_path, text, sentence):
+    path = tmp_path / "odd.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(TraceError, match=sentence):
+        Trace.from_csv(path)

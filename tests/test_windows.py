@@ -126,7 +126,8 @@ def test_a_number_is_fetched_and_starts_now(tmp_path, capsys, monkeypatch):
         assert timedelta(seconds=-1) < start - before < timedelta(minutes=5)
         assert start.microsecond == 0
         assert (
-            "the elements of ISS (ZARYA) are 20 days from the start: the times may be minutes off" in said.err
+            "the elements of ISS (ZARYA) are 20 days from the start: their contacts may be minutes off"
+            in said.err
         )
         assert run(["windows", "25544", "--days", "0.5", "--url", server.url]) == 0
         assert "note: this is the answer of " in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """The ``orbittrace`` command: one module a group of commands, errors as one sentence."""
 
+import errno
+import io
 import sys
 from importlib import import_module
 
@@ -15,9 +17,30 @@ COMMAND_MODULES = (
     "compare",
 )
 
+# Refusals that are about the path that was given: bad input. A full disk is not.
+_ABOUT_THE_PATH = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EEXIST,
+        errno.EROFS,
+        errno.ENAMETOOLONG,
+        errno.ELOOP,
+        errno.EINVAL,
+    }
+)
+
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without block characters shows "?", not a traceback
     sys.exit(run(sys.argv[1:]))
 
 
@@ -45,6 +68,7 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         result = command.main([a for a in arguments if a != "--debug"], "orbittrace", standalone_mode=False)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -55,6 +79,11 @@ def run(arguments: list[str]) -> int:
             raise
         print(f"orbittrace: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if debug or error.errno is None:
+            raise
+        print(f"orbittrace: {refusal(error)}", file=sys.stderr)
+        return 2 if error.errno in _ABOUT_THE_PATH else 1
     except Exception as error:
         # click's own errors (usage, bad parameters) are known by their method: typer may bring its own click.
         format_message = getattr(error, "format_message", None)
@@ -66,6 +95,21 @@ def run(arguments: list[str]) -> int:
             return 1
         raise
     return result if isinstance(result, int) else 0
+
+
+def refusal(error: OSError) -> str:
+    """Say in a sentence what the operating system refused.
+
+    Examples
+    --------
+    >>> refusal(PermissionError(errno.EACCES, "Permission denied", "/srv/orbittrace"))
+    '/srv/orbittrace cannot be used (Permission denied): choose another place, or change what is there'
+    """
+    reason = error.strerror or type(error).__name__
+    if error.filename is None:
+        return f"the system refused ({reason}): nothing more was written"
+    name = error.filename.decode(errors="replace") if isinstance(error.filename, bytes) else error.filename
+    return f"{name} cannot be used ({reason}): choose another place, or change what is there"
 
 
 def _closed_pipe() -> int:

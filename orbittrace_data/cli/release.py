@@ -21,7 +21,8 @@ def build(
         Path, typer.Option(help="The folder to write; an OrbitTrace release there is replaced.")
     ] = Path("orbittrace"),
     start: Annotated[
-        str | None, typer.Option(help="ISO 8601; by default the day after the newest epoch, 0 h UTC.")
+        str | None,
+        typer.Option(help="ISO 8601; by default 0 h UTC of the day after the newest epoch of what is built."),
     ] = None,
     days: Annotated[float, typer.Option(help="Length of the traces.")] = 14,
     min_sunlight: Annotated[

@@ -134,6 +134,7 @@ def _traces(
 
     from ..builders.contacts import find_shadows
     from ..builders.energy_table import energy_traces
+    from ..builders.recipe import staleness
     from ..builders.satellite_trace import PropagationError, require_known, satellite_traces
     from ..progress import progress
     from ..trace import DAY_MS
@@ -165,7 +166,7 @@ def _traces(
         raise PropagationError(lost[0])
     old = [
         f"the elements of {trace.name} are {abs(trace.orbit.element_age_ms) / DAY_MS:.0f} days from the start: "
-        "the times may be minutes off"
+        f"{staleness(abs(trace.orbit.element_age_ms) / DAY_MS)}"
         for trace in traces
         if trace.orbit and abs(trace.orbit.element_age_ms) > _OLD_DAYS * DAY_MS
     ]
