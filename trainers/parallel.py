@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.distributed.nn
 from torch import distributed
+
+# torch.distributed.nn takes the process group of the moment of its import for default arguments: imported by an
+# optimizer after the group is made, it would keep the group and its threads alive until the interpreter ends, which
+# then aborts now and then. So it is imported first.
 
 
 def launched() -> bool:
@@ -29,8 +34,16 @@ def process_group(device: torch.device) -> Iterator[None]:
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield
-    finally:
-        distributed.destroy_process_group()
+    except BaseException:
+        distributed.destroy_process_group()  # the others may never come: do not wait for them
+        raise
+    leave()
+
+
+def leave() -> None:
+    """Leave the process group together: gloo aborts a process whose peers are still at work as it ends."""
+    distributed.barrier()
+    distributed.destroy_process_group()
 
 
 def rank() -> int:
