@@ -30,7 +30,14 @@ def test_choices_move_boundaries_as_geometry_says(budget):
     assert 15 < find(budget, "60 km", "leo")[0] < 40
     assert 20 < budget["a cylinder instead of a cone, at the penumbra", "geo"][0] < 300
     assert budget["a cylinder instead of a cone", "leo"][1] < 0.3
-    assert find(budget, "drag", "geo") == (0.0, 0.0)
+
+
+def test_age_counts_in_every_regime_and_drag_only_where_there_is_some(budget):
+    # A kilometre at 7.66 km/s (ISS) and at 3.07 km/s (GEO), less the Earth's shadow's own motion along the track.
+    assert 0.12 < find(budget, "each kilometre", "leo")[0] < 0.15
+    assert 0.30 < find(budget, "each kilometre", "geo")[0] < 0.36
+    assert find(budget, "drag", "leo")[1] > 0
+    assert not [source for source, regime in budget if "drag" in source and regime == "geo"]
 
 
 def test_shifts_have_a_sign():
