@@ -247,7 +247,7 @@ def _orbit(elements: ElementSet, start_ms: int, beta_min_deg: float, beta_max_de
 
 
 def _node_deg_per_day(elements: ElementSet) -> float:
-    """Secular J2 drift of the node [deg/d] (Vallado 2013, eq. 9-37)."""
+    """Return the secular J2 drift of the node [deg/d] (Vallado 2013, chapter 9)."""
     p = satrec(elements).a * (1 - elements.eccentricity**2)  # [Earth radii]
     motion_deg_per_day = elements.mean_motion_rev_per_day * 360
     return -1.5 * motion_deg_per_day * SGP4_J2 / p**2 * math.cos(math.radians(elements.inclination_deg))

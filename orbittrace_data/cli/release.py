@@ -51,7 +51,7 @@ def build(
     from ..builders.release import build_release
     from ..builders.workers import available_cpus
 
-    crew = Crew(available_cpus() if workers is None else workers, engine, address)  # type: ignore[arg-type]
+    crew = Crew(available_cpus() if workers is None else workers, engine, address)  # type: ignore[arg-type] - Crew checks the engine's name
 
     recipe, remarks = make_recipe(
         snapshot,

@@ -26,7 +26,7 @@ def list_traces(
     from ..loader import load_traces
     from .app import wide_console
 
-    traces = load_traces(split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type]
+    traces = load_traces(split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type] - load_traces checks both names
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("trace", "split", "satellite", "orbit"):
         table.add_column(name, no_wrap=True)

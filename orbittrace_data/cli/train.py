@@ -94,7 +94,7 @@ def train(
         task,
         resolve_trace(trace, source=source, version=version),
         method,
-        Regime(persists, _steps(drift_at)),  # type: ignore[arg-type]
+        Regime(persists, _steps(drift_at)),  # type: ignore[arg-type] - Regime checks what persists
         seed=seed,
         order_seed=order_seed,
         steps=steps,
@@ -108,7 +108,7 @@ def train(
         actual=None if actual is None else resolve_trace(actual, source=source, version=version),
         evaluate_every=evaluate_every,
         accumulate=accumulate,
-        precision=precision,  # type: ignore[arg-type]
+        precision=precision,  # type: ignore[arg-type] - Config checks it
         device=device,
         threads=threads,
         data=data,
@@ -169,7 +169,7 @@ def _real_clock(config: "Config", anchor: str):
         raise InputError("--real-time does not go with torchrun: the processes' clocks may disagree")
     if not config.resolved_method.interrupted:
         raise InputError("--real-time waits out gaps, and the method uninterrupted has none: take another")
-    return real_clock(config.trace, config.plan, anchor)  # type: ignore[arg-type]
+    return real_clock(config.trace, config.plan, anchor)  # type: ignore[arg-type] - real_clock checks the anchor
 
 
 @contextmanager
