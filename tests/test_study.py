@@ -47,7 +47,7 @@ def test_every_study_that_ships_expands():
             assert {run.config.trace.split for run in report} <= {"test", None}
             assert all(json.loads(json.dumps(run.config.to_json())) for run in report)
             assert tune[0].key[1] == "strong"
-    assert names == ["paper-cpu-small", "paper-cpu", "paper-gpu", "quick"]
+    assert names == ["paper-cpu", "paper-gpu", "quick"]
 
 
 def test_tuning_follows_from_what_is_reported():
@@ -139,7 +139,7 @@ def called_strong() -> Method:
 
 @pytest.mark.parametrize(("which", "scale"), [("nope", None), ("quick", "gpu"), ("paper", "huge")])
 def test_unknown_studies_and_scales_are_refused(which, scale):
-    with pytest.raises(StudyError, match=r"quick|cpu-small"):
+    with pytest.raises(StudyError, match=r"quick|cpu, gpu"):
         read_study(which, scale)
 
 

@@ -39,7 +39,7 @@ from .protocol import TUNED_AS, Key, tuning_key
 from .tasks import task_named
 
 STUDIES = Path(__file__).with_name("studies")
-SCALES = ("cpu-small", "cpu", "gpu")
+SCALES = ("cpu", "gpu")
 NO_GAPS = Trace("no-gaps", 14 * DAY_MS, np.empty((0, 2), np.int64))
 
 
@@ -144,7 +144,7 @@ def read_study(which: str, scale: str | None = None) -> Study:
     ----------
     which : str
         ``quick``, ``paper``, or the path of a TOML file.
-    scale : {"cpu-small", "cpu", "gpu"}, optional
+    scale : {"cpu", "gpu"}, optional
         Of ``paper``; by default ``cpu``.
 
     Raises

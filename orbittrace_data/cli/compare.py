@@ -15,7 +15,7 @@ def compare(
         list[Path] | None, typer.Argument(help="With --report: result folders to merge.")
     ] = None,
     study: Annotated[str | None, typer.Option(help="quick, paper, or a TOML file.")] = None,
-    scale: Annotated[str | None, typer.Option(help="Of paper: cpu-small, cpu (the default) or gpu.")] = None,
+    scale: Annotated[str | None, typer.Option(help="Of paper: cpu (the default) or gpu.")] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Run nothing: merge result folders into a report.")
     ] = False,
