@@ -32,9 +32,17 @@ def as_milliseconds(value: ArrayLike, what: str) -> NDArray[np.int64]:
     Raises
     ------
     IntervalError
-        For floats, booleans, NaN and everything else that is not an integer within int64.
+        For floats, booleans, NaN and everything else that is not an integer within int64, for rows of
+        different lengths, and for masked entries.
     """
-    array = np.asarray(value)
+    if np.ma.is_masked(value):
+        raise IntervalError(f"{what} must all be there, got masked entries: fill them, or leave them out")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise IntervalError(
+            f"{what} must be whole milliseconds in rows of one length, got {value!r}"
+        ) from None
     if array.size == 0:
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":
@@ -45,6 +53,14 @@ def as_milliseconds(value: ArrayLike, what: str) -> NDArray[np.int64]:
     if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
         raise IntervalError(f"{what} must fit into int64, got {array.max()}")
     return array.astype(np.int64)
+
+
+def as_millisecond(value: ArrayLike, what: str) -> int:
+    """Read one whole number as `as_milliseconds` reads many."""
+    array = as_milliseconds(value, what)
+    if array.ndim:
+        raise IntervalError(f"{what} must be one whole number, got {value!r}")
+    return int(array)
 
 
 def union(intervals: ArrayLike, what: str = "intervals") -> Intervals:

@@ -3,6 +3,7 @@
 import difflib
 import json
 import logging
+import os
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -122,6 +123,8 @@ def load_trace(trace_id: str, *, source: str | Path | None = None, version: str 
     >>> load_trace("geo-41866").gap_count > 0
     True
     """
+    if not isinstance(trace_id, str):
+        raise InputError(f"a trace id is a text such as leo-25544, got {trace_id!r}")
     traces = {trace.trace_id: trace for trace in load_traces(source=source, version=version)}
     if trace_id not in traces:
         raise UnknownTraceError(trace_id, list(traces))
@@ -160,7 +163,7 @@ def load_table(
     import pyarrow as pa
 
     folder, manifest = open_release(source, version)
-    if config not in manifest.schema:
+    if not isinstance(config, str) or config not in manifest.schema:
         raise InputError(f"this release has the configs {', '.join(manifest.schema)}, got {config!r}")
     if split is not None and split not in SPLITS:
         raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
@@ -186,6 +189,10 @@ def open_release(source: str | Path | None = None, version: str | None = None) -
         check_version(version)
     if source is None:
         folder = BUNDLED
+    elif not isinstance(source, str | os.PathLike) or not str(source):
+        raise InputError(
+            f"source must be a release folder or a Hub id such as namespace/orbittrace, got {source!r}"
+        )
     elif is_hub_id(source):
         return _open_from_hub(str(source), version)
     elif Path(source).is_dir():

@@ -99,7 +99,7 @@ def check_version(version: str) -> str:
         ...
     orbittrace_data.manifest.VersionError: a data version is three integers such as 1.0.0, got 'v1.0'
     """
-    if not _VERSION.fullmatch(version):
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise VersionError(f"a data version is three integers such as 1.0.0, got {version!r}")
     return version
 

@@ -275,6 +275,8 @@ def plan_run(
     cost = (step_ns, save_ns, restore_ns, margin_ns)
     if save_every is not None and (isinstance(save_every, bool) or operator.index(save_every) < 1):
         raise PlanError(f"save_every must be a whole number of steps of at least 1, got {save_every!r}")
+    if actual is not None and not isinstance(actual, Trace):
+        raise PlanError(f"actual must be a Trace, what happened, got {actual!r}")
     if actual is not None or save_every is not None:
         from .replay import replay
 

@@ -58,7 +58,7 @@ def read_spot_log(path: str | Path, *, trace_id: str | None = None) -> Trace:
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError, and so is a NUL in a name
         raise SpotLogError(f"{path} cannot be read as UTF-8 text: {error}") from None
     trace_id = trace_id or path.stem
     if path.suffix.lower() == ".json":

@@ -17,13 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import intervals
 from .errors import InputError
-from .intervals import Intervals, as_milliseconds
+from .intervals import Intervals, as_millisecond, as_milliseconds
 
 if TYPE_CHECKING:
     from .plan import Plan
 
 DAY_MS = 86_400_000
 REGIMES = ("leo", "meo", "geo", "heo", "other")
+_MILLISECOND = timedelta(milliseconds=1)
+_LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 MAX_SPAN_MS = 2**53  # 285,000 years: sums of any few spans stay exact in int64 and in float64
 
 
@@ -111,7 +113,7 @@ class Trace:
             raise TraceError(
                 f"trace {self.trace_id}: regime must be one of {', '.join(REGIMES)}, got {self.regime!r}"
             )
-        span_ms = int(as_milliseconds(self.span_ms, f"trace {self.trace_id}: span_ms"))
+        span_ms = as_millisecond(self.span_ms, f"trace {self.trace_id}: span_ms")
         if not 0 < span_ms <= MAX_SPAN_MS:
             raise TraceError(
                 f"trace {self.trace_id}: span_ms must lie in [1, {MAX_SPAN_MS}], got {span_ms}: "
@@ -123,18 +125,14 @@ class Trace:
                 f"trace {self.trace_id}: gaps reach from {gaps[0, 0]} to {gaps[-1, 1]} ms, outside the "
                 f"span [0, {span_ms}]: cut them or make the span longer"
             )
-        start = self.start
-        if start is not None:
-            if start.tzinfo is None:
-                raise TraceError(
-                    f"trace {self.trace_id}: start {start.isoformat()} has no time zone: "
-                    "add one, for example .replace(tzinfo=timezone.utc)"
-                )
-            start = start.astimezone(UTC)
-            if start.microsecond % 1000:
-                raise TraceError(
-                    f"trace {self.trace_id}: start {start.isoformat()} is finer than a millisecond: round it"
-                )
+        start = None if self.start is None else _utc(self.start, f"trace {self.trace_id}: start")
+        if start is not None and span_ms > (_LAST_INSTANT - start) // _MILLISECOND:
+            raise TraceError(
+                f"trace {self.trace_id}: {span_ms / DAY_MS:.6g} days from {start.isoformat()} end after the year 9999: "
+                "shorten the span, or leave start out"
+            )
+        if self.orbit is not None and not isinstance(self.orbit, Orbit):
+            raise TraceError(f"trace {self.trace_id}: orbit must be an Orbit, got {self.orbit!r}")
         object.__setattr__(self, "span_ms", span_ms)
         object.__setattr__(self, "gaps", _read_only(gaps))
         object.__setattr__(self, "start", start)
@@ -335,7 +333,8 @@ class Trace:
         >>> Trace("demo", 100, [[30, 40]]).crop(35, 60).gaps.tolist()
         [[0, 5]]
         """
-        a, b = self._within([a_ms, b_ms], self.span_ms, "crop time").tolist()
+        ends = [as_millisecond(value, f"trace {self.trace_id}: crop time") for value in (a_ms, b_ms)]
+        a, b = self._within(ends, self.span_ms, "crop time").tolist()
         if a >= b:
             raise TraceError(f"trace {self.trace_id}: crop needs a_ms < b_ms, got [{a}, {b})")
         start = None if self.start is None else self.start + timedelta(milliseconds=a)
@@ -349,7 +348,7 @@ class Trace:
         >>> Trace("demo", 100, [[90, 100]]).repeat(2).gaps.tolist()
         [[90, 100], [190, 200]]
         """
-        count = int(as_milliseconds(n, "n"))
+        count = as_millisecond(n, "n")
         if not 1 <= count <= MAX_SPAN_MS // self.span_ms:
             raise TraceError(
                 f"trace {self.trace_id}: repeat needs n in [1, {MAX_SPAN_MS // self.span_ms}], got {n}"
@@ -367,7 +366,7 @@ class Trace:
         >>> Trace("demo", 100, [[30, 40]]).shrink(5).windows.tolist()
         [[0, 25], [45, 100]]
         """
-        margin = int(as_milliseconds(margin_ms, "margin_ms"))
+        margin = as_millisecond(margin_ms, "margin_ms")
         if margin < 0:
             raise TraceError(f"trace {self.trace_id}: margin_ms must not be negative, got {margin}")
         wide = intervals.dilate(self.gaps, min(margin, self.span_ms))
@@ -422,7 +421,9 @@ class Trace:
             if stop is not None:
                 if start is None:
                     raise TraceError(f"trace {trace_id}: stop needs start: give both, or span_ms")
-                span_ms = _instant_ms(stop, trace_id) - _instant_ms(start, trace_id)
+                span_ms = _instant_ms(stop, f"trace {trace_id}: stop") - _instant_ms(
+                    start, f"trace {trace_id}: start"
+                )
             elif len(busy):
                 span_ms = int(busy[-1, 1])
             else:
@@ -597,31 +598,49 @@ def _datetime(value: Any) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def _instant_ms(instant: datetime, trace_id: str) -> int:
+def _utc(instant: Any, what: str) -> datetime:
+    """Hold an instant to a zone and to whole milliseconds, and return it in UTC."""
+    if not isinstance(instant, datetime):
+        raise TraceError(
+            f"{what} must be a datetime with a time zone, got {instant!r}: "
+            "give for example datetime(2024, 9, 23, tzinfo=timezone.utc)"
+        )
     if instant.tzinfo is None:
         raise TraceError(
-            f"trace {trace_id}: {instant.isoformat()} has no time zone: "
-            "add one, for example .replace(tzinfo=timezone.utc)"
+            f"{what}: {instant.isoformat()} has no time zone: add one, for example .replace(tzinfo=timezone.utc)"
         )
-    since = instant.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    milliseconds, rest = divmod(since, timedelta(milliseconds=1))
-    if rest:
-        raise TraceError(f"trace {trace_id}: {instant.isoformat()} is finer than a millisecond: round it")
-    return milliseconds
+    if instant.microsecond % 1000 or getattr(instant, "nanosecond", 0):
+        raise TraceError(f"{what}: {instant.isoformat()} is finer than a millisecond: round it")
+    try:
+        instant = instant.astimezone(UTC)
+    except OverflowError:
+        raise TraceError(f"{what}: {instant.isoformat()} lies outside the years 1 to 9999 in UTC") from None
+    # A pandas.Timestamp is a datetime too: only a plain one is kept.
+    return getattr(instant, "to_pydatetime", lambda: instant)()
+
+
+def _instant_ms(instant: Any, what: str) -> int:
+    return (_utc(instant, what) - datetime(1970, 1, 1, tzinfo=UTC)) // _MILLISECOND
 
 
 def _to_milliseconds(
     pairs: Any, start: datetime | None, trace_id: str
 ) -> tuple[NDArray[np.int64], datetime | None]:
     """Turn pairs of datetimes into milliseconds from ``start`` (by default the first of them)."""
+    what = f"trace {trace_id}: intervals"
     if isinstance(pairs, np.ndarray) and pairs.dtype.kind in "iu":
-        return as_milliseconds(pairs, f"trace {trace_id}: intervals"), start
-    pairs = [tuple(pair) for pair in pairs]
+        return as_milliseconds(pairs, what), start
+    try:
+        pairs = [tuple(pair) for pair in pairs]
+    except TypeError:
+        raise TraceError(f"{what} must be [start, stop) pairs, got {pairs!r}") from None
     instants = [isinstance(instant, datetime) for pair in pairs for instant in pair]
     if not any(instants):
-        return as_milliseconds(pairs, f"trace {trace_id}: intervals"), start
+        return as_milliseconds(pairs, what), start
     if not all(instants):
-        raise TraceError(f"trace {trace_id}: intervals mix datetimes and milliseconds: use one of them")
-    absolute = np.array([[_instant_ms(instant, trace_id) for instant in pair] for pair in pairs], np.int64)
+        raise TraceError(f"{what} mix datetimes and milliseconds: use one of them")
+    if any(len(pair) != 2 for pair in pairs):
+        raise TraceError(f"{what} must be [start, stop) pairs, got {pairs!r}")
+    absolute = np.array([[_instant_ms(instant, what) for instant in pair] for pair in pairs], np.int64)
     origin = min(instant for pair in pairs for instant in pair) if start is None else start
-    return absolute - _instant_ms(origin, trace_id), origin
+    return absolute - _instant_ms(origin, f"trace {trace_id}: start"), origin

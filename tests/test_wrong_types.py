@@ -1,0 +1,94 @@
+"""Whatever is given in place of a time, an instant, an id or a source is refused in a sentence."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from orbittrace_data import Trace, load_table, load_trace, load_traces
+from orbittrace_data.errors import InputError
+
+TRACE = Trace("demo", 100, [[30, 40]])
+NAIVE = datetime(2024, 9, 23)
+START = datetime(2024, 9, 23, tzinfo=UTC)
+MASKED = np.ma.masked_array([1, 2], [False, True])
+NO_TIMES = [None, 2.5, float("nan"), "x", b"x", {}, object(), True, MASKED, [[1, 2], [3]], 10**30, START]
+NO_ONE_TIME = [*NO_TIMES, [], [1], [[1]]]
+NO_INSTANTS = [3, "2024", [], object(), NAIVE, np.datetime64("2024-09-23"), START.replace(microsecond=1)]
+NO_PAIRS = [3, 2.5, "x", [1], [[1]], object(), START, [(START,)], [(START, 1)], [[1, 2], [3]]]
+
+
+@pytest.mark.parametrize("given", NO_TIMES, ids=repr)
+@pytest.mark.parametrize("ask", [TRACE.is_available, TRACE.next_gap, TRACE.active_ms, TRACE.wall_ms])
+def test_look_ups(ask, given):
+    with pytest.raises(InputError):
+        ask(given)
+
+
+@pytest.mark.parametrize("given", NO_ONE_TIME, ids=repr)
+@pytest.mark.parametrize(
+    "make",
+    [
+        TRACE.repeat,
+        TRACE.shrink,
+        lambda given: TRACE.crop(given, 50),
+        lambda given: TRACE.crop(0, given),
+        lambda given: Trace("demo", given, []),
+    ],
+)
+def test_new_traces(make, given):
+    with pytest.raises(InputError):
+        make(given)
+
+
+@pytest.mark.parametrize("given", NO_PAIRS, ids=repr)
+@pytest.mark.parametrize("role", ["gaps", "windows"])
+def test_intervals(role, given):
+    with pytest.raises(InputError):
+        Trace.from_intervals(**{role: given}, span_ms=100)
+
+
+@pytest.mark.parametrize("given", NO_INSTANTS, ids=repr)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda given: Trace("demo", 100, [], start=given),
+        lambda given: Trace.from_intervals([[1, 2]], span_ms=100, start=given),
+        lambda given: Trace.from_intervals([[1, 2]], start=START, stop=given),
+    ],
+)
+def test_instants(make, given):
+    with pytest.raises(InputError, match=r"datetime|zone|finer"):
+        make(given)
+
+
+@pytest.mark.parametrize("given", [3, 2.5, b"x", [], {}, object(), ""], ids=repr)
+@pytest.mark.parametrize(
+    "load",
+    [
+        load_trace,
+        load_table,
+        lambda given: load_traces(source=given),
+        lambda given: load_traces(version=given),
+        lambda given: load_traces(split=given),
+        lambda given: load_traces(regime=given),
+    ],
+)
+def test_sources_and_names(load, given):
+    with pytest.raises(InputError):
+        load(given)
+
+
+def test_a_span_ends_within_the_calendar():
+    with pytest.raises(InputError, match="after the year 9999"):
+        Trace("demo", 2**50, [], start=START)
+    with pytest.raises(InputError, match="after the year 9999"):
+        Trace("demo", 100 * 86_400_000, [], start=START).repeat(40_000)
+    assert Trace("demo", 2**50, []).stop is None
+    with pytest.raises(InputError, match="1 to 9999"):
+        Trace("demo", 100, [], start=datetime.fromisoformat("0001-01-01T00:00:00+14:00"))
+
+
+def test_a_plan_runs_on_a_trace():
+    with pytest.raises(InputError, match="actual"):
+        TRACE.plan(3, step_s=0.001, actual="leo-25544")  # type: ignore[arg-type] - the wrong type on purpose
