@@ -164,6 +164,9 @@ HEAVY = (
     "matplotlib",
     "huggingface_hub",
     "ray",
+    "pandas",
+    "pyarrow.compute",
+    "numpy.ma",
 )
 
 
