@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from .downloads import find_download, utc
 from .fetch import CELESTRAK_URL
-from .gp import read_file
+from .gp import read_element_sets, read_file
 from .snapshot import Snapshot, SnapshotError, write_snapshot
 
 LICENCE_NOTICE = (
@@ -53,6 +53,7 @@ def freeze_file(
         If the file cannot be read, or a record in it is bad.
     """
     content = read_file(file)
+    read_element_sets(file, strict=True)  # what it refuses, it refuses by the file's name
     download = find_download(content)
     if download is not None:
         source = source or download.source

@@ -80,7 +80,7 @@ def new_directory(target: str | os.PathLike[str], *, replace: bool = False) -> I
         _refuse_existing(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     building = target.with_name(f".{target.name}.{os.getpid()}.building")
-    shutil.rmtree(building, ignore_errors=True)
+    _remove(building)
     building.mkdir()
     try:
         yield building
@@ -96,7 +96,7 @@ def new_directory(target: str | os.PathLike[str], *, replace: bool = False) -> I
                 raise
         sync_directory(target.parent)
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        _remove(building)
 
 
 def recover(target: str | os.PathLike[str]) -> None:
@@ -105,7 +105,7 @@ def recover(target: str | os.PathLike[str]) -> None:
     old = _retired(target)
     if old.exists():
         if target.exists():
-            shutil.rmtree(old)
+            _remove(old)
         else:
             old.rename(target)
 
@@ -132,7 +132,15 @@ def _exchange(new: Path, target: Path) -> None:
     except OSError as error:
         old.rename(target)
         raise FailedError(f"{target} could not be replaced: {error}; the old one is in place") from error
-    shutil.rmtree(old)
+    _remove(old)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that is ours, also where its folders had been made read-only."""
+    for root, _, _ in os.walk(folder, topdown=True):
+        with suppress(OSError):
+            Path(root).chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _swap_names(a: Path, b: Path) -> bool:

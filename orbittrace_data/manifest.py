@@ -24,7 +24,13 @@ _CARD_DIGEST = re.compile(r"^orbittrace_manifest_sha256: ([0-9a-f]{64})$", re.MU
 
 
 class ReleaseError(FailedError):
-    """A folder that is no release, or a release whose content does not hold."""
+    """A release whose content does not hold."""
+
+
+class NotAReleaseError(ReleaseError):
+    """A folder that is no release at all: another one was meant."""
+
+    exit_code = 2
 
 
 class VersionError(InputError):
@@ -151,13 +157,15 @@ def read_manifest(folder: str | Path) -> Manifest:
 
     Raises
     ------
+    NotAReleaseError
+        If the folder has no manifest.
     ReleaseError
-        If the folder is no release, or the manifest is not the one that the card was made from.
+        If the manifest is not the one that the card was made from.
     """
     folder = Path(folder)
     path = folder / MANIFEST_NAME
     if not path.is_file():
-        raise ReleaseError(
+        raise NotAReleaseError(
             f"{folder} is not an OrbitTrace release: it has no {MANIFEST_NAME}. "
             "Make one with `orbittrace export` or `orbittrace build`, or name another source"
         )

@@ -1,8 +1,11 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +85,37 @@ def test_a_folder_is_replaced_whole(tmp_path, monkeypatch, exchange):
         (folder / "new").write_text("2")
     assert [p.name for p in target.iterdir()] == ["new"]
     assert [p.name for p in tmp_path.iterdir()] == ["release"]
+
+
+@pytest.fixture
+def unprivileged_folder():
+    """A folder of a user whom permissions bind, also where the suite runs as root."""
+    folder = Path(tempfile.mkdtemp())
+    nobody = 65534
+    if os.geteuid() == 0:
+        os.chown(folder, nobody, nobody)
+        os.seteuid(nobody)
+    try:
+        yield folder
+    finally:
+        if os.getuid() == 0:
+            os.seteuid(0)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "two renames"])
+def test_a_read_only_folder_is_replaced_whole(unprivileged_folder, monkeypatch, exchange):
+    if not exchange:
+        monkeypatch.setattr(atomic, "_swap_names", lambda a, b: False)
+    target = unprivileged_folder / "release"
+    (target / "data").mkdir(parents=True)
+    (target / "data" / "old").write_text("1")
+    for folder in (target / "data", target):
+        folder.chmod(0o555)
+    with atomic.new_directory(target, replace=True) as folder:
+        (folder / "new").write_text("2")
+    assert [p.name for p in target.iterdir()] == ["new"]
+    assert [p.name for p in unprivileged_folder.iterdir()] == ["release"]
 
 
 def test_a_kill_between_the_two_renames_is_finished_by_the_next_command(tmp_path, monkeypatch):

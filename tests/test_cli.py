@@ -12,8 +12,17 @@ from orbittrace_data.cli import run
 def test_help_names_every_command(capsys):
     assert run(["--help"]) == 0
     text = capsys.readouterr().out
-    for command in ("build", "verify", "export", "list", "show", "diff"):
-        assert command in text
+    for group, commands in {
+        "Traces": ("list", "show", "export"),
+        "Releases": ("build", "verify", "diff", "publish", "versions"),
+        "Element sets": ("fetch", "freeze", "windows", "forecast"),
+        "Training": ("train", "compare", "advise"),
+        "Measuring": ("bench",),
+    }.items():
+        panel = text[text.index(f"─ {group} ─") :]
+        panel = panel[: panel.index("╰")]
+        for command in commands:
+            assert f"│ {command} " in panel
 
 
 def test_list_prints_all_fifty(capsys):
@@ -96,7 +105,17 @@ def test_bad_input_is_one_sentence_and_exit_2(tmp_path, monkeypatch, capsys, arg
 
 
 def test_a_failed_check_is_exit_1(tmp_path, capsys):
-    assert run(["verify", str(tmp_path)]) == 1
+    assert run(["export", str(tmp_path / "orbittrace")]) == 0
+    (tmp_path / "orbittrace" / "README.md").unlink()
+    assert run(["verify", str(tmp_path / "orbittrace")]) == 1
+    assert "get it again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["diff", "bundled"], ["list", "--source"]], ids=lambda c: c[0]
+)
+def test_a_folder_that_is_no_release_is_bad_input(command, tmp_path, capsys):
+    assert run([*command, str(tmp_path)]) == 2
     assert "is not an OrbitTrace release" in capsys.readouterr().err
 
 

@@ -48,7 +48,7 @@ def small(tmp_path, monkeypatch):
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "small_task_of_a_forecast.py").write_text(textwrap.dedent(SMALL))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(modules)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(modules), os.environ["PYTHONPATH"]]))
     monkeypatch.syspath_prepend(modules)
     return "small_task_of_a_forecast:make"
 

@@ -256,7 +256,7 @@ SCRIPT = """
 def test_processes_that_are_killed_at_each_gap_give_the_same_bits(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])}
     command = [sys.executable, str(script), str(tmp_path), str(Path(__file__).parent)]
     for last in (False, False, True):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250)

@@ -89,7 +89,7 @@ def python(tmp_path, monkeypatch):
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "small_task_of_a_test.py").write_text(textwrap.dedent(SMALL))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(modules)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(modules), os.environ["PYTHONPATH"]]))
     monkeypatch.syspath_prepend(modules)
 
     def start(script, *arguments):
@@ -139,7 +139,7 @@ def test_a_child_that_fails_says_why(python, tmp_path):
 def test_ctrl_c_saves_and_the_same_command_resumes(tmp_path, monkeypatch, capsys):
     command = ["train", "--trace", "duty:60m/35m", "--task", "resnet-mnist", "--steps", "60"]
     command += ["--step-s", "100", "--save-every", "2", "--out", str(tmp_path)]
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
     child = subprocess.Popen(
         [sys.executable, "-m", "orbittrace_data", *command], stderr=subprocess.PIPE, text=True
     )

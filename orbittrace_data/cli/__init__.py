@@ -5,17 +5,14 @@ import io
 import sys
 from importlib import import_module
 
-COMMAND_MODULES = (
-    "traces",
-    "release",
-    "elements",
-    "windows",
-    "forecast",
-    "train",
-    "publish",
-    "bench",
-    "compare",
-)
+# What --help groups the commands by, and the modules that hold them.
+COMMAND_MODULES = {
+    "Traces": ("traces",),
+    "Releases": ("release", "publish"),
+    "Element sets": ("elements", "windows", "forecast"),
+    "Training": ("train", "compare"),
+    "Measuring": ("bench",),
+}
 
 # Refusals that are about the path that was given: bad input. A full disk is not.
 _ABOUT_THE_PATH = frozenset(
@@ -63,8 +60,12 @@ def run(arguments: list[str]) -> int:
     from .app import app
 
     debug = "--debug" in arguments
-    for module in COMMAND_MODULES:
-        import_module(f".{module}", __name__)
+    for group, modules in COMMAND_MODULES.items():
+        known = len(app.registered_commands)
+        for module in modules:
+            import_module(f".{module}", __name__)
+        for command in app.registered_commands[known:]:
+            command.rich_help_panel = group
     command = typer.main.get_command(app)
     try:
         result = command.main([a for a in arguments if a != "--debug"], "orbittrace", standalone_mode=False)

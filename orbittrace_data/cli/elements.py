@@ -1,4 +1,4 @@
-"""``orbittrace fetch``, ``freeze`` and ``windows``: element sets, and anyone's satellite in one line."""
+"""``orbittrace fetch`` and ``freeze``: element sets from CelesTrak, and snapshots of them."""
 
 import sys
 from pathlib import Path

@@ -15,7 +15,7 @@ WORKERS = Annotated[int | None, typer.Option(help="Processes; by default one for
 @app.command()
 def build(
     snapshot: Annotated[
-        str, typer.Option(help="A bundled snapshot's name, a snapshot folder, or with --all a file.")
+        str, typer.Option(help="A bundled snapshot's name, a snapshot folder, or a file of element sets.")
     ] = "2024-09-22",
     out: Annotated[
         Path, typer.Option(help="The folder to write; an OrbitTrace release there is replaced.")
