@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .batches import Array, Batch, Ints, batches
+from .batches import NODES_PER_BATCH, Array, Batch, Ints, batches
 from .element_set import ElementSet
-from .refinement import ContactError
-from .rows import DEPTHS, OCCLUDERS, no_rows, search, search_singly, stack
+from .passages import Passages, join, passages
+from .rows import DEPTHS, OCCLUDERS, in_order, no_rows, search, stack
 from .shadow import Occluder, ShadowModel, depths, occluders
 
 BETA_STEP_S = 21_600.0
@@ -77,13 +77,26 @@ def find_shadows(
     model = ShadowModel() if model is None else model
     if span_ms <= 0:
         raise SpanError(f"span_ms must be positive, got {span_ms}: ask for at least one millisecond")
-    bodies = occluders(model, start_ms, span_ms)
+    earth, *moons = occluders(model, start_ms, span_ms)
     wanted = depths(model)
     n = len(element_sets)
     known = np.zeros(n, np.int64)
     failure = [""] * n
     beta = np.full((2, n), np.nan)
-    tables = [no_rows()]
+    tables, lost = [no_rows()], {}
+    passing: list[tuple[Passages, Ints, Ints]] = []
+
+    def add(batch: Batch, body: Occluder, who: Ints, ends: Ints) -> None:
+        rows, failed = search(batch, body, wanted, ends)
+        tables.append(replace(rows, satellite=who[rows.satellite]))
+        for i, reason in failed.items():
+            lost.setdefault(int(who[i]), reason)
+
+    def add_passing() -> None:
+        parts, who, ends = zip(*passing, strict=True)
+        add(join(parts), moons[0], np.concatenate(who), np.concatenate(ends))
+        passing.clear()
+
     for members, batch, ends, reasons in batches(element_sets, start_ms, span_ms):
         known[members] = ends
         for i, reason in zip(members.tolist(), reasons, strict=True):
@@ -91,15 +104,20 @@ def find_shadows(
         if batch is None:
             continue
         flown, ends = members[ends > 0], ends[ends > 0]
-        beta[:, flown] = _beta_deg(batch, bodies[0], ends)
-        try:
-            rows = search(batch, bodies, wanted, ends, span_ms)
-        except ContactError:  # on polynomials that do not follow SGP4: each satellite alone, on a denser grid
-            rows, lost = search_singly(batch, bodies, wanted, ends, span_ms)
-            for i, reason in lost.items():
-                known[flown[i]], failure[flown[i]] = 0, reason
-        tables.append(replace(rows, satellite=flown[rows.satellite]))
+        beta[:, flown] = _beta_deg(batch, earth, ends)
+        add(batch, earth, flown, ends)
+        if moons:
+            passing.append((passages(batch, moons[0]), flown, ends))
+            if sum(len(part.cell) for part, _, _ in passing) > NODES_PER_BATCH:
+                add_passing()
+    if passing:
+        add_passing()
     rows = stack(tables)
+    if lost:
+        for i, reason in lost.items():
+            known[i], failure[i] = 0, reason
+        rows = rows.take(known[rows.satellite] > 0)
+    rows = in_order(rows, span_ms)
     return Shadows(
         rows.satellite,
         np.array(OCCLUDERS)[rows.occluder],

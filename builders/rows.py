@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .batches import Array, Batch, Ints, fly, gather
-from .propagation import acceleration
+from .passages import Passages, passages
 from .refinement import ContactError, refine
 from .roots import greatest_at
 from .search import find_brackets, guess_contacts
@@ -51,25 +51,35 @@ def no_rows() -> Rows:
 
 
 def search(
-    batch: Batch, bodies: Sequence[Occluder], wanted: tuple[Depth, ...], ends_ms: Ints, span_ms: int
-) -> Rows:
-    """Find all rows of a batch, in order."""
-    force = acceleration(*batch.r, *batch.v)
-    parts = [no_rows()]
-    for body in bodies:
-        track = earth_track(batch, body, force) if body.centre is None else moon_track(batch, body, force)
-        if track is not None:
-            parts += _intervals(batch, track, wanted, ends_ms)
-    rows = stack(parts)
-    # One key for satellite, start, occluder and depth; a batch's satellites follow the last one's.
-    key = (rows.satellite * (span_ms + 1) + rows.start_ms) * len(OCCLUDERS) + rows.occluder
-    return rows.take(np.argsort(key * len(DEPTHS) + rows.depth))
-
-
-def search_singly(
-    batch: Batch, bodies: Sequence[Occluder], wanted: tuple[Depth, ...], ends_ms: Ints, span_ms: int
+    batch: Batch, body: Occluder, wanted: tuple[Depth, ...], ends_ms: Ints
 ) -> tuple[Rows, dict[int, str]]:
-    """Search a batch's satellites one by one; those that fail on the densest grid too, with the reason."""
+    """Find one body's rows.
+
+    Parameters
+    ----------
+    batch : Batch
+        For the Moon, `Passages`.
+    body : Occluder
+    wanted : tuple of Depth
+    ends_ms : ndarray of int64, shape (satellites,)
+        Until when each satellite is known.
+
+    Returns
+    -------
+    rows : Rows
+        In no order.
+    lost : dict
+        Satellites at which the search fails, with the reason.
+    """
+    try:
+        return _rows(batch, body, wanted, ends_ms), {}
+    except ContactError:  # on polynomials that do not follow SGP4: each satellite alone, on a denser grid
+        return _search_singly(batch, body, wanted, ends_ms)
+
+
+def _search_singly(
+    batch: Batch, body: Occluder, wanted: tuple[Depth, ...], ends_ms: Ints
+) -> tuple[Rows, dict[int, str]]:
     parts, lost = [no_rows()], {}
     for i, (model, end_ms) in enumerate(zip(batch.models, ends_ms.tolist(), strict=True)):
         for density in DENSITIES:
@@ -77,8 +87,10 @@ def search_singly(
             alone = gather([flight] if flight is not None else [], batch.start_ms)
             if alone is None:
                 continue
+            if body.centre is not None:
+                alone = passages(alone, body)
             try:
-                rows = search(alone, bodies, wanted, ends_ms[i : i + 1], span_ms)
+                rows = _rows(alone, body, wanted, ends_ms[i : i + 1])
             except ContactError as error:
                 lost[i] = str(error)
             else:
@@ -86,6 +98,20 @@ def search_singly(
                 parts.append(replace(rows, satellite=rows.satellite + i))
                 break
     return stack(parts), lost
+
+
+def in_order(rows: Rows, span_ms: int) -> Rows:
+    """Sort rows by satellite, start, occluder and depth."""
+    key = (rows.satellite * (span_ms + 1) + rows.start_ms) * len(OCCLUDERS) + rows.occluder
+    return rows.take(np.argsort(key * len(DEPTHS) + rows.depth))
+
+
+def _rows(batch: Batch, body: Occluder, wanted: tuple[Depth, ...], ends_ms: Ints) -> Rows:
+    if not isinstance(batch, Passages):
+        return stack(_intervals(batch, earth_track(batch, body), wanted, ends_ms))
+    if not len(batch.cell):
+        return no_rows()
+    return stack(_intervals(batch, moon_track(batch, body), wanted, ends_ms))
 
 
 def _intervals(
@@ -134,8 +160,9 @@ def _pair(
     ends_ms: Ints,
 ) -> _Pairs:
     """Pair entering with leaving contacts; the ends of the span stand in where a shadow is cut."""
-    begins = track.valid & (track.cell == batch.first[batch.satellite_of(track.cell)])
-    finishes = track.valid & (track.cell + 2 == batch.first[batch.satellite_of(track.cell) + 1])
+    ends_s = ends_ms[batch.satellite_of(track.cell)] / 1000
+    begins = track.valid & (track.start_s == 0.0)
+    finishes = track.valid & (batch.t_s[track.cell + 1] == ends_s)
     cut_in = batch.satellite_of(track.cell[begins & inside_first])
     cut_out = batch.satellite_of(track.cell[finishes & inside_last])
     start_satellite = np.concatenate([cut_in, satellite[entering]])
@@ -194,9 +221,10 @@ def _max_obscuration(batch: Batch, track: EarthTrack | MoonTrack, penumbra: _Pai
 
     t_s = greatest_at(shown, start, stop)
     greatest = np.zeros(len(rows))
-    for instant in (start, t_s, stop):  # the ends count where the span cuts the interval
-        r, v = batch.propagate(satellite, instant)
-        x, q, sun = track.occluder.motion(batch.start_ms, instant, r, v, acceleration(*r, *v)[0])
-        greatest = np.maximum(greatest, obscuration(track.occluder, x[0], q[0], sun))
+    cut_start, cut_stop = np.flatnonzero(penumbra.cut_start[rows]), np.flatnonzero(penumbra.cut_stop[rows])
+    for instant, some in ((t_s, np.arange(len(rows))), (start, cut_start), (stop, cut_stop)):
+        r, _ = batch.propagate(satellite[some], instant[some])
+        place = track.occluder.place(batch.start_ms, instant[some], r)
+        greatest[some] = np.maximum(greatest[some], obscuration(track.occluder, *place))
     hidden[rows] = greatest
     return hidden

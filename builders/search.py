@@ -82,11 +82,11 @@ def find_brackets(
     g = np.empty((len(wanted), parts + 1, len(track.cell)))
     near = np.empty(g.shape, bool)
     reach = np.where(track.valid, _dip_km(track, parts), -1.0)
-    for some, x, q, sun in track.samples(parts):
+    for j, (x, q, sun) in enumerate(track.samples(parts)):
         bound = np.where(x > 0, reach, -1.0)  # no shadow falls on the Sun's side
         for i, distance in enumerate(signed_distances(track.occluder, wanted, x, q, sun)):
-            g[i, some] = distance
-            np.less(np.abs(distance), bound, out=near[i, some])
+            g[i, j] = distance
+            np.less(np.abs(distance), bound, out=near[i, j])
     _settle_near_zero(batch, track, wanted, g, near)
     inside = g < 0
     change = inside[:, 1:] ^ inside[:, :-1]

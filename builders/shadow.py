@@ -101,6 +101,16 @@ class Occluder:
     sun: Table
     centre: Table | None
 
+    def place(self, start_ms: int, t_s: Array, r: Vector) -> tuple[Array, Array, Array]:
+        """Give x, q and the Sun's distance alone, the same bits as `motion` gives."""
+        sx, sy, sz, sun = self.sun.at(start_ms, t_s, order=0)[0]
+        if self.centre is not None:
+            r = tuple(p - c for p, c in zip(r, self.centre.at(start_ms, t_s, order=0)[0], strict=True))
+        rx, ry, rz = r
+        if self.stretch != 1.0:
+            rz = self.stretch * rz
+        return -(rx * sx + ry * sy + rz * sz), rx * rx + ry * ry + rz * rz, sun
+
     def motion(
         self, start_ms: int, t_s: Array, r: Vector, v: Vector, a: Vector, jerk: Vector | None = None
     ) -> tuple[list[Array], list[Array], Array]:
@@ -122,7 +132,9 @@ class Occluder:
         sun : ndarray, shape (n,)
             [km]
         """
-        (sx, sy, sz, sun), (dx, dy, dz, _) = self.sun.at(start_ms, t_s)
+        # The Moon is so far that the turning of the axis counts twice.
+        toward_sun = self.sun.at(start_ms, t_s, order=1 if self.centre is None else 2)
+        (sx, sy, sz, sun), (dx, dy, dz, _) = toward_sun[:2]
         if self.centre is not None:
             place, speed, pull = self.centre.at(start_ms, t_s, order=2)
             r = tuple(p - c for p, c in zip(r, place, strict=True))
@@ -142,8 +154,8 @@ class Occluder:
             2 * (rx * vx + ry * vy + rz * vz),
             2 * (vx * vx + vy * vy + vz * vz + rx * ax + ry * ay + rz * az),
         ]
-        if self.centre is not None:  # the Moon is so far that the turning of the axis counts twice
-            bx, by, bz, _ = self.sun.at(start_ms, t_s, order=2)[2]
+        if self.centre is not None:
+            bx, by, bz, _ = toward_sun[2]
             x[2] -= rx * bx + ry * by + rz * bz
         if jerk is not None:
             jx, jy, jz = jerk[0], jerk[1], k * jerk[2]

@@ -22,6 +22,7 @@ from orbittrace_data import intervals
 from orbittrace_data.builders import batches, contacts, rows
 from orbittrace_data.builders.batches import Batch, columns
 from orbittrace_data.builders.contacts import Shadows, SpanError, find_shadows
+from orbittrace_data.builders.passages import Passages
 from orbittrace_data.builders.propagation import satrec, states
 from orbittrace_data.builders.refinement import TOLERANCE_S, ContactError, refine
 from orbittrace_data.builders.shadow import ShadowModel, depths, distance_rates, occluders
@@ -54,7 +55,8 @@ def test_rows_do_not_depend_on_the_other_satellites(i, together):
 
 
 def test_rows_do_not_depend_on_the_size_of_a_batch(together, monkeypatch):
-    monkeypatch.setattr(batches, "NODES_PER_BATCH", 100)
+    for module in (batches, contacts):
+        monkeypatch.setattr(module, "NODES_PER_BATCH", 100)
     small = find_shadows(ALL, OCTOBER_2 - DAY_MS, 3 * DAY_MS)
     for name in ("satellite", *FIELDS):
         assert str(getattr(small, name).tolist()) == str(getattr(together, name).tolist())
@@ -174,18 +176,42 @@ def test_what_fails_is_known_until_then_and_troubles_nobody():
     assert str(table(alone)) == str(table(shadows, 1))
 
 
-def test_a_batch_that_cannot_be_searched_is_searched_one_by_one(together, monkeypatch):
-    def refuse(*arguments):
-        raise ContactError("no contact where one was expected")
+def refusing(monkeypatch, refused):
+    """Let the search of one body's intervals fail for the batches that ``refused`` tells."""
+    intervals_of = rows._intervals
 
-    monkeypatch.setattr(contacts, "search", refuse)
+    def refuse(batch, *arguments):
+        if refused(batch):
+            raise ContactError("no contact where one was expected")
+        return intervals_of(batch, *arguments)
+
+    monkeypatch.setattr(rows, "_intervals", refuse)
+
+
+def test_a_batch_that_cannot_be_searched_is_searched_one_by_one(together, monkeypatch):
+    refusing(monkeypatch, lambda batch: len(batch.models) > 1)
     singly = find_shadows(ALL, OCTOBER_2 - DAY_MS, 3 * DAY_MS)
     for name in ("satellite", *FIELDS, "failure"):
         assert str(list(getattr(singly, name))) == str(list(getattr(together, name)))
-    monkeypatch.setattr(rows, "search", refuse)
+    refusing(monkeypatch, lambda batch: True)
     nothing = find_shadows([ISS], SEPTEMBER_23, DAY_MS)
     assert nothing.known_until_ms.tolist() == [0]
     assert nothing.failure == ("no contact where one was expected",)
+
+
+def test_a_satellite_that_fails_under_one_shadow_has_no_rows_at_all(together, monkeypatch):
+    refusing(monkeypatch, lambda batch: isinstance(batch, Passages))
+    shadows = find_shadows(ALL, OCTOBER_2 - DAY_MS, 3 * DAY_MS)
+    lost = np.flatnonzero(shadows.known_until_ms == 0)
+    assert set(np.unique(together.satellite[together.occluder == "moon"])) <= set(lost.tolist())
+    assert 0 < len(lost) < len(ALL)  # some never come near the Moon's shadow
+    assert not np.isin(shadows.satellite, lost).any()
+    for i in range(len(ALL)):
+        if i not in lost:
+            assert str(table(shadows, i)) == str(table(together, i))
+            assert shadows.failure[i] == ""
+        else:
+            assert shadows.failure[i] == "no contact where one was expected"
 
 
 def test_gaps_widen_as_more_sunlight_is_wanted():
