@@ -18,6 +18,7 @@ from orbittrace_data.trainers.methods import STRONG, Regime
 from orbittrace_data.trainers.order import sample_ids
 from orbittrace_data.trainers.schedule import warmup_cosine
 from orbittrace_data.trainers.tasks import Task
+from orbittrace_data.trainers.tensor_files import checksum_of
 
 legacy = np.random.mtrand  # NumPy's global generator
 ORBIT = Trace("orbit", 92 * 60_000, [[57 * 60_000, 92 * 60_000]])
@@ -215,7 +216,7 @@ def flip(path, at=-3):
 
 
 def forge_sums(path):
-    lines = [f"{checkpoint.checksum_of(path / n)}  {n}\n" for n in checkpoint.FILES]
+    lines = [f"{checksum_of(path / n)}  {n}\n" for n in checkpoint.FILES]
     (path / "XXH128SUMS").write_text("".join(lines))
 
 
@@ -326,6 +327,17 @@ def test_rotation_goes_by_step_and_never_deletes_the_last_whole_one(tmp_path):
     assert not leftover.exists()
     with pytest.raises(ValueError, match="keep must be at least 1"):
         save(103, keep=0)
+
+
+def test_a_state_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
+    optimizer = {"state": {}, "param_groups": []}
+    for model, schedule, message in (
+        ({"w": torch.zeros(2, dtype=torch.complex64)}, {}, "w has the dtype torch.complex64"),
+        ({"w": torch.zeros(2)}, {"lr": [float("nan")]}, "does not fit into JSON"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            checkpoint.save(tmp_path, State(3, model, optimizer, schedule, 0))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_folder_holds_no_checkpoint(tmp_path):

@@ -27,11 +27,10 @@ from typing import Any
 import numpy as np
 import torch
 import xxhash
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from ..atomic import new_directory
 from ..errors import FailedError, InputError
+from .tensor_files import DtypeError, mapped, parse_safetensors, write_safetensors
 
 FORMAT = 1
 FILES = ("model.safetensors", "optimizer.safetensors", "rng.safetensors", "state.json")
@@ -48,11 +47,6 @@ STATE_KEYS = {
     "identity",
     "shared",
 }
-_DTYPES = {
-    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
-    torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8",
-    torch.bool: "BOOL",
-}  # fmt: skip
 
 
 class CheckpointError(FailedError):
@@ -193,16 +187,19 @@ def save(folder: Path, state: State, keep: int = 2) -> Path:
         raise CheckpointError(
             f"the run's state at step {state.step} does not fit into JSON: {error}"
         ) from None
-    with new_directory(target, replace=True) as building:
-        sums = [
-            write_safetensors(building / "model.safetensors", model),
-            write_safetensors(building / "optimizer.safetensors", tensors),
-            write_safetensors(building / "rng.safetensors", generators),
-            xxhash.xxh3_128_hexdigest(text),
-        ]
-        (building / "state.json").write_bytes(text)
-        lines = "".join(f"{sum_}  {name}\n" for sum_, name in zip(sums, FILES, strict=True))
-        (building / SUMS).write_text(lines)
+    try:
+        with new_directory(target, replace=True) as building:
+            sums = [
+                write_safetensors(building / "model.safetensors", model),
+                write_safetensors(building / "optimizer.safetensors", tensors),
+                write_safetensors(building / "rng.safetensors", generators),
+                xxhash.xxh3_128_hexdigest(text),
+            ]
+            (building / "state.json").write_bytes(text)
+            lines = "".join(f"{sum_}  {name}\n" for sum_, name in zip(sums, FILES, strict=True))
+            (building / SUMS).write_text(lines)
+    except DtypeError as error:
+        raise CheckpointError(f"the run's state at step {state.step} cannot be saved: {error}") from None
     rotate(folder, state.step, keep)
     return target
 
@@ -218,42 +215,6 @@ def rotate(folder: Path, step: int, keep: int) -> None:
         shutil.rmtree(path)
     for leftover in folder.glob(".step-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-
-
-def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
-    """Write tensors in the safetensors format and return the file's checksum, taken while it is written.
-
-    Source: the format's description, https://huggingface.co/docs/safetensors (8 bytes of header length,
-    a JSON header padded to a multiple of 8, then the tensors' bytes without holes).
-    """
-    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
-    header, offset = {}, 0
-    for name, tensor in ordered:
-        stop = offset + tensor.numel() * tensor.element_size()
-        header[name] = {
-            "dtype": _DTYPES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, stop],
-        }
-        offset = stop
-    head = json.dumps(header).encode()
-    head += b" " * (-len(head) % 8)
-    checksum = xxhash.xxh3_128()
-    with path.open("wb", buffering=0) as file:
-        parts = [len(head).to_bytes(8, "little") + head, *(tensor for _, tensor in ordered)]
-        for part in parts:
-            view = part if isinstance(part, bytes) else _bytes_view(part)
-            checksum.update(view)
-            done = 0
-            while done < len(view):
-                done += file.write(view[done:])
-    return checksum.hexdigest()
-
-
-def _bytes_view(tensor: torch.Tensor) -> memoryview:
-    """Return a tensor's bytes, copied only where they lie scattered or on a GPU."""
-    flat = tensor.detach().cpu().contiguous().view(-1)
-    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")
 
 
 def _without_shared(model: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -312,38 +273,40 @@ def newest(folder: Path) -> tuple[Path, State] | None:
 def load(path: Path) -> State:
     """Load one checkpoint onto the CPU.
 
+    Its tensors are the files' own pages, whose checksums were just taken: what is checked is what is used, and it is
+    read once.
+
     Raises
     ------
     CheckpointError
         If a file is missing, truncated or changed, or the state in it is incomplete.
     """
-    verify(path)
+    files = _whole_files(path)
     try:
-        facts = json.loads((path / "state.json").read_bytes())
-        tensors = {name: load_file(path / f"{name}.safetensors") for name in ("model", "optimizer", "rng")}
-    except (OSError, ValueError, SafetensorError) as error:
+        facts = json.loads(files["state.json"][:])
+        model, optimizer, rng = (parse_safetensors(files[name]) for name in FILES[:3])
+    except ValueError as error:
         raise CheckpointError(f"checkpoint {path} cannot be read: {error}") from None
     missing = STATE_KEYS - set(facts)
     if missing or facts["format"] != FORMAT or facts["step"] != step_of(path):
         what = f"lacks {', '.join(sorted(missing))}" if missing else "is of another format or step"
         raise CheckpointError(f"checkpoint {path} is incomplete: state.json {what}")
-    model = tensors["model"]
     model |= {name: model[kept] for name, kept in facts["shared"].items()}
     return State(
         step=facts["step"],
         model=model,
-        optimizer=_join_optimizer(path, tensors["optimizer"], facts["optimizer"]),
+        optimizer=_join_optimizer(path, optimizer, facts["optimizer"]),
         schedule=facts["schedule"],
         log_rows=facts["log_rows"],
         clock=facts["clock"],
         identity=facts["identity"],
         scaler=facts["scaler"],
-        rng=facts["rng"] | tensors["rng"],
+        rng=facts["rng"] | rng,
     )
 
 
-def verify(path: Path) -> None:
-    """Check every file of a checkpoint against its checksum.
+def _whole_files(path: Path) -> dict[str, bytearray | mmap.mmap]:
+    """Map every file of a checkpoint into memory, and check its bytes there.
 
     Raises
     ------
@@ -358,21 +321,18 @@ def verify(path: Path) -> None:
     for name in FILES:
         if name not in sums or not (path / name).is_file():
             raise CheckpointError(f"checkpoint {path} is broken: {name} is missing")
+    files = {}
     for name in FILES:
-        actual = checksum_of(path / name)
+        try:
+            files[name] = mapped(path / name)
+        except OSError as error:
+            raise CheckpointError(f"checkpoint {path} cannot be read: {error}") from None
+        actual = xxhash.xxh3_128_hexdigest(files[name])
         if actual != sums[name]:
             raise CheckpointError(
                 f"checkpoint {path} is broken: {name} has the checksum {actual}, it was written with {sums[name]}"
             )
-
-
-def checksum_of(path: Path) -> str:
-    """Return the XXH3 checksum of a file, 128 bits in hex: it tells damage, and costs less than the reading."""
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            return xxhash.xxh3_128_hexdigest(b"")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return xxhash.xxh3_128_hexdigest(content)
+    return files
 
 
 def _join_optimizer(

@@ -20,12 +20,13 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from ..atomic import sync_tree, write_bytes
 from ..errors import InputError
 from ..plan import Plan
-from .checkpoint import SUMS, CheckpointError, CheckpointWarning, ResumeError, checksum_of
+from .checkpoint import SUMS, CheckpointError, CheckpointWarning, ResumeError
 from .clocks import RealClock, VirtualClock
 from .crossing import cross
 from .methods import Gap, Method, method_named
 from .optimizer_state import Persists, restart_second_moment, slowest_decay
 from .schedule import reentry, reentry_length, warmup_cosine
+from .tensor_files import checksum_of
 
 FACTS = "availability.json"
 NEEDED = ("optimizer.pt", "scheduler.pt", "trainer_state.json", FACTS)
