@@ -23,6 +23,7 @@ def main() -> None:
     manifest = build_release(recipe, BUNDLED)
     frozen[recipe.version] = {
         "content_digest": manifest.content_digest,
+        "traces_digest": manifest.traces_digest,
         "manifest_sha256": hashlib.sha256((BUNDLED / MANIFEST_NAME).read_bytes()).hexdigest(),
     }
     write_bytes(FROZEN, (json.dumps(frozen, indent=2, sort_keys=True) + "\n").encode())

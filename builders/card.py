@@ -51,6 +51,7 @@ def render_card(
         _uses(),
         _structure(manifest),
         _traces(traces),
+        _energy(manifest),
         _creation(manifest),
         _error_budget(manifest),
         _provenance(manifest),
@@ -212,7 +213,7 @@ def _details(manifest: Manifest) -> str:
 - **Intervals** are half-open: [start, stop). Windows and gaps tile the span without overlap.
 - **Available** means: neither the Earth nor the Moon hides more than {1 - share:.0%} of the Sun's disc. It is direct
   sunlight at the satellite, *not* the state of its battery, and nobody's operations.
-- A **gap** is the union of the Earth's and the Moon's intervals beyond that limit.
+- A **gap** is the union of the Earth's and the Moon's intervals beyond that limit.{_in_energy(manifest)}
 - The schedule is **computed, not observed**: nothing was sampled.
 """
 
@@ -287,6 +288,28 @@ def traces_markdown(traces: pa.Table) -> str:
             f"{row['longest_gap_ms'] / 60_000:.1f} min |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _in_energy(manifest: Manifest) -> str:
+    if manifest.power is None:
+        return ""
+    return "\n- In `energy` **available** means instead: the payload runs on panel and battery (see [Energy](#energy))."
+
+
+def _energy(manifest: Manifest) -> str:
+    if manifest.power is None:
+        return ""
+    return f"""### Energy
+
+The config `energy` puts one spacecraft on every orbit, {facts.power(manifest)}. The panel's yield follows the visible
+share of the Sun's disc; the state of charge is integrated exactly, in integers, and each switch falls on one
+millisecond. So a gap starts after the eclipse does, may outlast it or not come at all. Which figures are published ones and
+which assumptions stands in the package, in `orbittrace_data/spacecraft`. The manifest holds all of them under `power`.
+
+```python
+energy = load_traces(config="energy")  # the same 50 satellites; or load_dataset("orbittrace", "energy")
+```
+"""
 
 
 def _creation(manifest: Manifest) -> str:

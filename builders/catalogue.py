@@ -210,6 +210,7 @@ def _job(recipe: Recipe) -> dict[str, Any]:
         "start_ms": recipe.start_ms,
         "span_ms": recipe.span_ms,
         "model": asdict(recipe.model),
+        "power": None if recipe.power is None else asdict(recipe.power),
         "satellites_per_chunk": satellites_per_chunk(recipe.span_ms),
         "tools": tool_versions(),
     }

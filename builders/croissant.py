@@ -82,7 +82,9 @@ def render_croissant(manifest: Manifest, manifest_sha256: str) -> str:
         "@type": "sc:Dataset",
         "name": "orbittrace" if manifest.kind == "benchmark" else "orbittrace-derived",
         "alternateName": facts.TITLE,
-        "description": _plain(f"{facts.what_it_is(manifest)} {facts.origin(manifest)}"),
+        "description": _plain(
+            " ".join(filter(None, (facts.what_it_is(manifest), facts.origin(manifest), _energy(manifest))))
+        ),
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "version": manifest.version,
         "url": facts.PAPER_URL,
@@ -193,6 +195,10 @@ def _field(record_set: str, column: dict[str, Any], source: dict[str, Any]) -> d
         **({"repeated": True} if repeated else {}),
         "source": {**source, "extract": {"column": name}},
     }
+
+
+def _energy(manifest: Manifest) -> str:
+    return "" if manifest.power is None else f"In `energy`, the payload of {facts.power(manifest)}."
 
 
 def _plain(markdown: str) -> str:

@@ -3,26 +3,18 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ..energy import energy_trace
 from ..power_model import PowerModel
-from ..schema import TRACES, round_columns
+from ..schema import ENERGY, round_columns
 from ..trace import Trace
 
 if TYPE_CHECKING:
     from .contacts import Shadows
 
-# A row of ``traces`` (`Trace.from_row` reads it), and what is true of the spacecraft's battery beside it.
-ENERGY = pa.schema(
-    [
-        *TRACES,
-        pa.field("spacecraft", pa.string(), nullable=False),
-        pa.field("sunlit_share", pa.float64(), nullable=False),
-        pa.field("lowest_soc", pa.float64(), nullable=False),
-    ]
-)
-ENERGY_DECIMALS = {"sunlit_share": 9, "lowest_soc": 9}
+_COLUMNS = ("occluder", "depth", "start_ms", "stop_ms", "max_obscuration")
 
 
 def energy_table(traces: Sequence[Trace], shadows: pa.Table, model: PowerModel) -> pa.Table:
@@ -39,7 +31,7 @@ def energy_table(traces: Sequence[Trace], shadows: pa.Table, model: PowerModel) 
     Returns
     -------
     pyarrow.Table
-        One row a trace, keyed by the satellite's ``trace_id`` as every other config; ``duty_cycle``,
+        One row a trace, named as `resolve_trace` knows it, ``leo-25544@cubesat-6u``; ``duty_cycle``,
         ``gap_count``, ``longest_gap_ms`` and the gaps are those of the payload, ``sunlit_share`` is the
         ``duty_cycle`` in ``traces``, and ``lowest_soc`` the least state of charge.
 
@@ -48,23 +40,25 @@ def energy_table(traces: Sequence[Trace], shadows: pa.Table, model: PowerModel) 
     >>> from orbittrace_data import load_table, load_trace
     >>> model = PowerModel.read("cubesat-6u")
     >>> row = energy_table([load_trace("leo-43613")], load_table("shadows"), model).to_pylist()[0]
-    >>> row["gap_count"], round(row["duty_cycle"], 4), row["spacecraft"]
-    (14, 0.9895, 'cubesat-6u')
+    >>> row["trace_id"], row["gap_count"], round(row["duty_cycle"], 4)
+    ('leo-43613@cubesat-6u', 14, 0.9895)
     """
+    owner = np.asarray(shadows["trace_id"])
+    columns = {name: np.asarray(shadows[name]) for name in _COLUMNS}
     rows = []
     for trace in traces:
-        energy, profile = energy_trace(trace, shadows, model)
+        mine = owner == trace.trace_id
+        energy, profile = energy_trace(trace, {n: column[mine] for n, column in columns.items()}, model)
         rows.append(
             energy.to_row()
             | {
-                "trace_id": trace.trace_id,
                 "spacecraft": model.name,
-                "sunlit_share": round(trace.duty_cycle, ENERGY_DECIMALS["sunlit_share"]),
-                "lowest_soc": round(float(profile.soc.min()), ENERGY_DECIMALS["lowest_soc"]),
+                "sunlit_share": trace.duty_cycle,
+                "lowest_soc": float(profile.soc.min()),
             }
         )
-    columns = round_columns({name: [row[name] for row in rows] for name in ENERGY.names})
-    return pa.table(columns, schema=ENERGY)
+    rounded = round_columns({name: [row[name] for row in rows] for name in ENERGY.names})
+    return pa.table({name: rounded[name] for name in ENERGY.names}, schema=ENERGY)
 
 
 def energy_traces(traces: Sequence[Trace], shadows: "Shadows", model: PowerModel) -> list[Trace]:
@@ -82,8 +76,7 @@ def energy_traces(traces: Sequence[Trace], shadows: "Shadows", model: PowerModel
     -------
     list of Trace
     """
-    names = ("occluder", "depth", "start_ms", "stop_ms", "max_obscuration")
     return [
-        energy_trace(trace, {n: getattr(shadows, n)[shadows.satellite == i] for n in names}, model)[0]
+        energy_trace(trace, {n: getattr(shadows, n)[shadows.satellite == i] for n in _COLUMNS}, model)[0]
         for i, trace in enumerate(traces)
     ]

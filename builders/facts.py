@@ -13,7 +13,7 @@ TITLE = "OrbitTrace: availability traces of real satellites"
 KEYWORDS = ("satellite", "orbit", "eclipse", "availability", "intermittent-training", "checkpointing")
 
 COLUMN_MEANING = {
-    "trace_id": "regime and catalogue number",
+    "trace_id": "regime and catalogue number; in `energy` with `@` and the spacecraft behind it",
     "name": "the satellite's name in the element sets",
     "regime": "`leo`, `meo`, `geo`, `heo` or `other`",
     "orbit_class": "kind of orbit within the regime, from the elements",
@@ -55,6 +55,9 @@ COLUMN_MEANING = {
     "bstar_per_earth_radius": "SGP4 drag term [1/Earth radius]",
     "mean_motion_dot_rev_per_day2": "half the first derivative [rev/d^2]",
     "mean_motion_ddot_rev_per_day3": "a sixth of the second derivative [rev/d^3]",
+    "spacecraft": "the power system that the satellite is given",
+    "sunlit_share": "`duty_cycle` of the same satellite in `traces` [1]",
+    "lowest_soc": "least state of charge of the battery in the span [1]",
     "line1": "the TLE as read, null where a TLE cannot hold the object",
     "line2": "the TLE as read, null where a TLE cannot hold the object",
 }
@@ -64,6 +67,7 @@ CONFIG_MEANING = {
     "intervals": "windows and gaps of every trace in the order of time, one row each",
     "shadows": "every interval inside penumbra, half shadow and umbra of the Earth and of the Moon",
     "elements": "the element set that each trace was made from",
+    "energy": "one row a satellite as in `traces`, but of a payload that runs while a battery allows it",
 }
 
 USES = (
@@ -75,13 +79,15 @@ USES = (
 
 OUT_OF_SCOPE = (
     "Conjunction assessment, tracking, or any operation of a satellite.",
-    "Power budgets as they stand: the traces say where sunlight is, not what a battery holds.",
+    "Power budgets as they stand: `traces` says where sunlight is; `energy` puts one and the same small spacecraft on "
+    "every orbit, which is not what flies there.",
     "Statistics of the population in orbit: the satellites were chosen, not sampled.",
     "Random failures: the gaps are predictable, and a mean time between failures of them means nothing.",
 )
 
 LIMITS = (
-    "Sunlight is not power: batteries, panels, attitude and loads are not in these traces.",
+    "Sunlight is not power: batteries, panels, attitude and loads are not in `traces`, and in `energy` they are one simple "
+    "model whose panel always faces the Sun and whose battery does not age.",
     "A real atmosphere refracts and absorbs; the default shadow has none.",
     "Element sets age: a few seconds within days, minutes in strong drag (see `element_age_ms`).",
     "The start of every trace is the same date: two weeks show one season of each orbit's eclipses.",
@@ -112,8 +118,9 @@ PREPROCESSING = (
 )
 
 MAINTENANCE = (
-    "A published version never changes. Major versions change the schema or the meaning, minor ones add traces, patch "
-    "ones change metadata only; each is a tag (`v1.0.0`), and the same major and minor version means comparable results."
+    "A published version never changes. Major versions change the schema or the meaning, minor ones add traces or a "
+    "config, patch ones change metadata only; each is a tag (`v1.0.0`). Results are comparable under the same major and "
+    "minor version, and under versions with the same traces: 1.0 and 1.1."
 )
 
 SOCIAL_IMPACT = (
@@ -136,6 +143,19 @@ def origin(manifest: Manifest) -> str:
     return (
         f"Computed with SGP4 from the frozen element sets `{manifest.snapshot['name']}`, and reproducible to the row: "
         "`orbittrace verify` rebuilds them."
+    )
+
+
+def power(manifest: Manifest) -> str:
+    """Describe the power system of the config ``energy`` in a sentence; empty where there is none."""
+    if manifest.power is None:
+        return ""
+    p = manifest.power
+    return (
+        f"`{p['name']}`: a panel of {p['panel_w']:g} W at {p['sun_angle_deg']:g} deg to the Sun, a battery of "
+        f"{p['battery_wh']:g} Wh that starts at {p['initial_soc']:.0%}, {p['load_w']:g} W drawn while the payload runs and "
+        f"{p['idle_w']:g} W while it does not, {p['charge_efficiency']:.0%} of a surplus stored, the payload switched off "
+        f"below {p['min_soc']:.0%} and on again at {p['resume_soc']:.0%}"
     )
 
 

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from ..errors import InputError
 from ..manifest import VersionError, check_version
+from ..power_model import PowerModel
 from ..trace import DAY_MS
 from .element_set import ElementSet, format_epoch
 from .gp import read_element_sets
@@ -17,10 +18,26 @@ from .shadow import ShadowModel
 from .snapshot import Snapshot, read_snapshot
 
 # The frozen benchmark: what each data version was built from. Entries are added, never changed.
-BENCHMARK_SNAPSHOT = {"1.0.0": "2024-09-22"}
-BENCHMARK_START_MS = {"1.0.0": 1_727_049_600_000}  # 2024-09-23T00:00:00Z
+BENCHMARK_SNAPSHOT = {"1.0.0": "2024-09-22", "1.1.0": "2024-09-22"}
+BENCHMARK_START_MS = {"1.0.0": 1_727_049_600_000, "1.1.0": 1_727_049_600_000}  # 2024-09-23T00:00:00Z
 BENCHMARK_SPAN_MS = 14 * DAY_MS
-LATEST = "1.0.0"
+# Of the config ``energy``; the figures' sources stand in orbittrace_data/spacecraft/cubesat-6u.toml.
+BENCHMARK_POWER = {
+    "1.0.0": None,
+    "1.1.0": PowerModel(
+        name="cubesat-6u",
+        panel_w=44.0,
+        battery_wh=40.0,
+        load_w=33.0,
+        idle_w=8.0,
+        charge_efficiency=0.9,
+        min_soc=0.7,
+        resume_soc=0.9,
+        initial_soc=1.0,
+        sun_angle_deg=0.0,
+    ),
+}
+LATEST = "1.1.0"
 DERIVED_VERSION = "0.1.0"
 
 FIRST_START_MS = -410_227_200_000  # 1957-01-01: before it there was nothing in orbit
@@ -40,7 +57,8 @@ UNKNOWN_TERMS = (
 class Recipe:
     """Everything that decides a release's rows.
 
-    ``selected`` gives the satellites in the order of the rows; ``start_ms`` is Unix ms, UTC.
+    ``selected`` gives the satellites in the order of the rows; ``start_ms`` is Unix ms, UTC. With ``power``
+    there is a config ``energy``.
     """
 
     snapshot: Snapshot
@@ -50,6 +68,7 @@ class Recipe:
     model: ShadowModel = field(default_factory=ShadowModel)
     version: str = DERIVED_VERSION
     kind: Literal["benchmark", "derived"] = "derived"
+    power: PowerModel | None = None
 
 
 def benchmark_recipe(version: str = LATEST) -> Recipe:
@@ -73,6 +92,7 @@ def benchmark_recipe(version: str = LATEST) -> Recipe:
         start_ms=BENCHMARK_START_MS[version],
         version=version,
         kind="benchmark",
+        power=BENCHMARK_POWER[version],
     )
 
 
@@ -86,6 +106,7 @@ def make_recipe(
     catalog: Sequence[int] = (),
     everything: bool = False,
     version: str | None = None,
+    power: PowerModel | None = None,
 ) -> tuple[Recipe, list[str]]:
     """Turn what a person asks for into a recipe; the benchmark's own if it comes to that.
 
@@ -102,7 +123,10 @@ def make_recipe(
         A selection file, catalogue numbers, or all; by default the benchmark's selection as far as
         the snapshot has it. One of them at most.
     version : str, optional
-        The data version of a derived release, by default 0.1.0. The benchmark's versions are frozen.
+        The data version: of a derived release, by default 0.1.0, or which of the benchmark's frozen ones,
+        by default the latest.
+    power : PowerModel, optional
+        Of the config ``energy``. Without it the benchmark takes its own, and a derived release has none.
 
     Returns
     -------
@@ -152,21 +176,26 @@ def make_recipe(
         start_ms=start_ms,
         span_ms=span_of_days(days),
         model=ShadowModel(min_sunlight=min_sunlight),
+        power=power,
     )
-    for frozen in BENCHMARK_SNAPSHOT:
-        if snapshot.name == BENCHMARK_SNAPSHOT[frozen] and _same(recipe, benchmark_recipe(frozen)):
-            if version not in (None, frozen):
-                raise InputError(
-                    f"these are the rows of the benchmark's version {frozen}, asked for {version}"
-                )
-            return benchmark_recipe(frozen), remarks
+    same = [
+        frozen
+        for frozen, name in BENCHMARK_SNAPSHOT.items()
+        if snapshot.name == name and _same(recipe, benchmark_recipe(frozen))
+    ]
+    if same:
+        if version not in (None, *same):
+            raise InputError(
+                f"these are the rows of the benchmark, whose version is {' or '.join(same)}; asked for {version}"
+            )
+        return benchmark_recipe(version or same[-1]), remarks
     # A derived release has no dev split: its satellites were not stratified by this project.
     derived = tuple(
         Selected(s.catalog_number, "test", s.regime if select else None, s.reason) for s in selected
     )
     remarks += _old(chosen, start_ms)
     version = check_version(version or DERIVED_VERSION)
-    return Recipe(snapshot, derived, recipe.start_ms, recipe.span_ms, recipe.model, version), remarks
+    return replace(recipe, selected=derived, version=version), remarks
 
 
 def chosen_elements(recipe: Recipe) -> list[ElementSet]:
@@ -195,7 +224,14 @@ def chosen_elements(recipe: Recipe) -> list[ElementSet]:
 
 
 def _same(recipe: Recipe, frozen: Recipe) -> bool:
-    return (recipe.snapshot.digest, recipe.selected, recipe.start_ms, recipe.span_ms, recipe.model) == (
+    """Tell whether what was asked for is a frozen version; whoever names no power system asks for none other."""
+    return recipe.power in (None, frozen.power) and (
+        recipe.snapshot.digest,
+        recipe.selected,
+        recipe.start_ms,
+        recipe.span_ms,
+        recipe.model,
+    ) == (
         frozen.snapshot.digest,
         frozen.selected,
         frozen.start_ms,

@@ -125,6 +125,7 @@ def write_manifest(
         trace_count=traces.num_rows,
         snapshot=snapshot_facts(recipe.snapshot),
         model=asdict(recipe.model),
+        power=None if recipe.power is None else asdict(recipe.power),
         tools=tool_versions(),
         notes=notes,
         schema={config: schema_of(CONFIGS[config]) for config in configs},

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from .. import __version__
 from ..digest import content_digest
 from ..manifest import DataFile
+from ..power_model import PowerModel
 from ..trace import DAY_MS
 from .contacts import Shadows, find_shadows
 from .element_set import ElementSet
@@ -43,6 +44,7 @@ class Chunk:
     start_ms: int
     span_ms: int
     model: ShadowModel
+    power: PowerModel | None = None
 
     @property
     def name(self) -> str:
@@ -83,7 +85,7 @@ def chunks_of(recipe: Recipe) -> list[Chunk]:
         inside = [e for e, s in zip(elements, recipe.selected, strict=True) if s.split == split]
         parts += [(split, tuple(inside[i : i + size])) for i in range(0, len(inside), size)]
     return [
-        Chunk(index, split, part, recipe.start_ms, recipe.span_ms, recipe.model)
+        Chunk(index, split, part, recipe.start_ms, recipe.span_ms, recipe.model, recipe.power)
         for index, (split, part) in enumerate(parts)
     ]
 
@@ -125,7 +127,7 @@ def build_chunk(chunk: Chunk) -> Shards:
     files, contents = [], []
     if element_sets:
         traces = satellite_traces(element_sets, shadows, chunk.start_ms, chunk.span_ms, chunk.model)
-        for config, table in release_tables(element_sets, traces, shadows).items():
+        for config, table in release_tables(element_sets, traces, shadows, chunk.power).items():
             if table.num_rows:
                 file, content = encode(f"{chunk.name}/{config}.parquet", config, chunk.split, table)
                 files.append(file)

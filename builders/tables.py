@@ -6,18 +6,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ..power_model import PowerModel
 from ..schema import ELEMENTS, INTERVALS, SHADOWS, TRACES, round_columns
 from ..trace import Trace
 from .element_set import ElementSet
+from .energy_table import energy_table
 
 if TYPE_CHECKING:
     from .contacts import Shadows
 
 
 def release_tables(
-    element_sets: Sequence[ElementSet], traces: Sequence[Trace], shadows: "Shadows"
+    element_sets: Sequence[ElementSet],
+    traces: Sequence[Trace],
+    shadows: "Shadows",
+    power: PowerModel | None = None,
 ) -> dict[str, pa.Table]:
-    """Make all four tables for some satellites.
+    """Make the tables of all configs for some satellites.
 
     Parameters
     ----------
@@ -25,18 +30,23 @@ def release_tables(
         One of each a satellite.
     shadows : Shadows
         Whose ``satellite`` indexes them.
+    power : PowerModel, optional
+        Of the config ``energy``, which there is only with one.
 
     Returns
     -------
     dict of str to pyarrow.Table
         In the order of `orbittrace_data.schema.CONFIGS`.
     """
-    return {
+    tables = {
         "traces": traces_table(traces),
         "intervals": intervals_table(traces),
         "shadows": shadows_table(traces, shadows),
         "elements": elements_table(element_sets, traces),
     }
+    if power is not None:
+        tables["energy"] = energy_table(traces, tables["shadows"], power)
+    return tables
 
 
 def traces_table(traces: Sequence[Trace]) -> pa.Table:

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..digest import content_digest
-from ..errors import FailedError
+from ..errors import FailedError, InputError
 from ..loader import open_release
 from ..manifest import CARD_NAME, DataFile, Manifest, ReleaseError
+from ..power_model import PowerModel
 from ..schema import CONFIGS
 from .card import check_card
 from .catalogue import Crew, build_data
@@ -109,6 +110,13 @@ def check_release(source: str | Path | None = None, version: str | None = None) 
 
 def recipe_of(folder: Path, manifest: Manifest) -> tuple[Recipe, str]:
     """Return what a release was built from, and where its element sets were found."""
+    try:
+        model = ShadowModel(**manifest.model)
+        power = None if manifest.power is None else PowerModel(**manifest.power)
+    except (TypeError, InputError) as error:
+        raise VerificationError(
+            f"the manifest of {folder} states a model that this version does not know ({error}): upgrade the package"
+        ) from None
     selected, elements = [], []
     for file in manifest.files_of("elements"):
         found = element_sets_of(_table(folder, file))
@@ -120,9 +128,10 @@ def recipe_of(folder: Path, manifest: Manifest) -> tuple[Recipe, str]:
         selected=tuple(selected),
         start_ms=manifest.start_ms,
         span_ms=manifest.span_ms,
-        model=ShadowModel(**manifest.model),
+        model=model,
         version=manifest.version,
         kind=manifest.kind,
+        power=power,
     )
     return recipe, origin
 

@@ -4,6 +4,7 @@ import difflib
 import json
 import logging
 import os
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -46,6 +47,7 @@ class UnknownTraceError(InputError):
 
 def load_traces(
     *,
+    config: Literal["traces", "energy"] = "traces",
     split: Literal["dev", "test"] | None = None,
     regime: Literal["leo", "meo", "geo", "heo", "other"] | None = None,
     source: str | Path | None = None,
@@ -55,6 +57,10 @@ def load_traces(
 
     Parameters
     ----------
+    config : {"traces", "energy"}
+        Where there is sunlight, or when a payload's battery lets it run (ids such as
+        ``leo-25544@cubesat-6u``; the spacecraft stands on the dataset card). ``energy`` came with data
+        version 1.1.0.
     split : {"dev", "test"}, optional
         ``dev`` is for tuning, ``test`` for reporting; by default both.
     regime : {"leo", "meo", "geo", "heo", "other"}, optional
@@ -77,20 +83,25 @@ def load_traces(
     VersionError
         If the source does not hold the version.
     InputError
-        For an unknown split, regime or source.
+        For an unknown split, regime, source or config.
 
     Examples
     --------
     >>> len(load_traces()), [trace.trace_id for trace in load_traces(split="dev", regime="geo")]
     (50, ['geo-31306', 'geo-27566'])
+    >>> [trace.trace_id for trace in load_traces(config="energy", split="dev", regime="geo")]
+    ['geo-31306@cubesat-6u', 'geo-27566@cubesat-6u']
     """
+    if config not in ("traces", "energy"):
+        raise InputError(f"traces are in the configs traces and energy, got {config!r}")
     if split is not None and split not in SPLITS:
         raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
     if regime is not None and regime not in REGIMES:
         raise InputError(f"regime must be one of {', '.join(REGIMES)}, got {regime!r}")
     folder, manifest = open_release(source, version)
+    _require_config(manifest, config)
     traces = []
-    for file in manifest.files_of("traces", split):
+    for file in manifest.files_of(config, split):
         for row in _rows(_read(folder, manifest, file.path, file.rows)):
             trace = Trace.from_row(row)
             object.__setattr__(trace, "split", file.split)
@@ -105,7 +116,7 @@ def load_trace(trace_id: str, *, source: str | Path | None = None, version: str 
     Parameters
     ----------
     trace_id : str
-        For example ``leo-25544``.
+        For example ``leo-25544``, or ``leo-25544@cubesat-6u`` of the config ``energy``.
     source, version
         As for `load_traces`.
 
@@ -125,7 +136,8 @@ def load_trace(trace_id: str, *, source: str | Path | None = None, version: str 
     """
     if not isinstance(trace_id, str):
         raise InputError(f"a trace id is a text such as leo-25544, got {trace_id!r}")
-    traces = {trace.trace_id: trace for trace in load_traces(source=source, version=version)}
+    config = "energy" if "@" in trace_id else "traces"
+    traces = {t.trace_id: t for t in load_traces(config=config, source=source, version=version)}
     if trace_id not in traces:
         raise UnknownTraceError(trace_id, list(traces))
     return traces[trace_id]
@@ -142,7 +154,7 @@ def load_table(
 
     Parameters
     ----------
-    config : {"traces", "intervals", "shadows", "elements"}
+    config : {"traces", "intervals", "shadows", "elements", "energy"}
     split, source, version
         As for `load_traces`.
 
@@ -163,14 +175,37 @@ def load_table(
     import pyarrow as pa
 
     folder, manifest = open_release(source, version)
-    if not isinstance(config, str) or config not in manifest.schema:
-        raise InputError(f"this release has the configs {', '.join(manifest.schema)}, got {config!r}")
+    _require_config(manifest, config)
     if split is not None and split not in SPLITS:
         raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
     files = manifest.files_of(config, split)
     if not files:
         raise InputError(f"config {config} of this release has no split {split!r}")
     return pa.concat_tables([_read(folder, manifest, file.path, file.rows) for file in files])
+
+
+def _require_config(manifest: Manifest, config: str) -> None:
+    if not isinstance(config, str) or config not in manifest.schema:
+        raise InputError(
+            f"this release, data version {manifest.label}, has the configs {', '.join(manifest.schema)}, got {config!r}"
+        )
+
+
+def same_traces(releases: Iterable[str]) -> bool:
+    """Tell whether data releases hold the same traces, so that results under them compare.
+
+    Parameters
+    ----------
+    releases : iterable of str
+        As `Trace.release` names them.
+
+    Examples
+    --------
+    >>> same_traces(["1.0.0", "1.1.0"]), same_traces(["1.1.0", "0.1.0, derived from mine"])
+    (True, False)
+    """
+    frozen = _frozen()
+    return len({frozen.get(release, {}).get("traces_digest", release) for release in releases}) <= 1
 
 
 def open_release(source: str | Path | None = None, version: str | None = None) -> tuple[Path, Manifest]:
@@ -218,10 +253,12 @@ def _open_from_hub(repo_id: str, version: str | None) -> tuple[Path, Manifest]:
 def _open_folder(folder: Path, version: str | None, called: str) -> tuple[Path, Manifest]:
     manifest = _checked(folder, _stamp(folder))
     if version not in (None, manifest.version):
-        raise VersionError(
-            f"{called} holds data version {manifest.version}, not {version}: "
-            "ask for that one, or name another source"
+        again = (
+            f"`orbittrace build --data-version {version}` makes it again"
+            if folder == BUNDLED and version in _frozen()
+            else "ask for that one, or name another source"
         )
+        raise VersionError(f"{called} holds data version {manifest.version}, not {version}: {again}")
     return folder, manifest
 
 

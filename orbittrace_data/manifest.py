@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -55,7 +56,8 @@ class Manifest:
     """Everything that a release says of itself; the card is generated from it.
 
     ``kind`` is ``benchmark`` for the frozen 50 traces and ``derived`` for anything else. ``snapshot``,
-    ``model``, ``tools`` and ``notes`` are plain JSON objects.
+    ``model``, ``tools`` and ``notes`` are plain JSON objects, and so is ``power``, the power system of the config
+    ``energy``; None where there is no such config.
     """
 
     version: str
@@ -65,6 +67,7 @@ class Manifest:
     trace_count: int
     snapshot: dict[str, Any]
     model: dict[str, Any]
+    power: dict[str, Any] | None
     tools: dict[str, str]
     notes: dict[str, Any]
     schema: dict[str, list[dict[str, Any]]]
@@ -73,8 +76,12 @@ class Manifest:
     @property
     def content_digest(self) -> str:
         """sha256 over the files' content digests: equal for equal rows, whatever wrote them."""
-        lines = [f"{f.config} {f.split} {f.rows} {f.content_digest}\n" for f in self.files]
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        return _digest(self.files)
+
+    @property
+    def traces_digest(self) -> str:
+        """The same over the config ``traces`` alone: equal where results can be compared."""
+        return _digest(self.files_of("traces"))
 
     @property
     def label(self) -> str:
@@ -91,6 +98,11 @@ class Manifest:
         """Return the manifest as it is written: keys in their stated order, two spaces, a newline at the end."""
         content = {"format": FORMAT, "content_digest": self.content_digest, **asdict(self)}
         return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _digest(files: Iterable[DataFile]) -> str:
+    lines = [f"{f.config} {f.split} {f.rows} {f.content_digest}\n" for f in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def check_version(version: str) -> str:
@@ -126,6 +138,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         raise ReleaseError(f"{where} is not an OrbitTrace manifest of the format {FORMAT}")
     try:
         files = tuple(DataFile(**entry) for entry in data["files"])
+        data.setdefault("power", None)  # data version 1.0.0 had no energy traces
         known = {f.name: data[f.name] for f in fields(Manifest) if f.name != "files"}
         manifest = Manifest(**known, files=files)
         check_version(manifest.version)

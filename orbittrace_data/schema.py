@@ -81,12 +81,23 @@ ELEMENTS = _table(
     ("line2", pa.string(), True),
 )
 
+# A row of ``traces`` (`Trace.from_row` reads it), and what is true of the spacecraft's battery beside it.
+ENERGY = pa.schema(
+    [
+        *TRACES,
+        pa.field("spacecraft", pa.string(), nullable=False),
+        pa.field("sunlit_share", pa.float64(), nullable=False),
+        pa.field("lowest_soc", pa.float64(), nullable=False),
+    ]
+)
+
 # The default config comes first: `load_dataset("orbittrace")` gives it.
 CONFIGS: dict[str, pa.Schema] = {
     "traces": TRACES,
     "intervals": INTERVALS,
     "shadows": SHADOWS,
     "elements": ELEMENTS,
+    "energy": ENERGY,
 }
 
 # Elementary functions differ in their last bits between processors: stored floats are rounded.
@@ -100,6 +111,8 @@ DECIMALS: dict[str, int] = {
     "beta_max_deg": 4,
     "duty_cycle": 9,
     "max_obscuration": 6,
+    "sunlit_share": 9,
+    "lowest_soc": 9,
     "mean_motion_rev_per_day": 12,
     "ra_of_asc_node_deg": 8,
     "arg_of_pericenter_deg": 8,

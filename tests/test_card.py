@@ -83,7 +83,7 @@ def test_the_hubs_own_classes_read_the_card():
     assert data.task_categories == ["time-series-forecasting", "other"]
     assert [c["config_name"] for c in data.configs] == list(CONFIGS)
     assert [c for c in data.configs if c.get("default")] == [data.configs[0]]
-    assert {c["version"] for c in data.configs} == {"1.0.0"}
+    assert {c["version"] for c in data.configs} == {"1.1.0"}
     assert str(card).strip() == CARD.strip()
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from orbittrace_data import load_table, load_traces
+from orbittrace_data import PowerModel, load_table, load_traces
 from orbittrace_data.builders import shards, work
 from orbittrace_data.builders.catalogue import ChunkError, Crew, build_data, summary
 from orbittrace_data.builders.element_set import ElementSet
+from orbittrace_data.builders.energy_table import energy_table
 from orbittrace_data.builders.recipe import benchmark_recipe, make_recipe
 from orbittrace_data.builders.release import build_release
 from orbittrace_data.builders.satellite_trace import PropagationError
@@ -24,7 +25,6 @@ from orbittrace_data.builders.workers import Unbuilt, run_in_processes
 from orbittrace_data.cli import run
 from orbittrace_data.errors import FailedError, InputError
 from orbittrace_data.loader import open_release
-from orbittrace_data.schema import CONFIGS
 
 DAYS = 30
 # One satellite a chunk: 50 chunks, so that a kill meets the middle of a build.
@@ -81,7 +81,8 @@ def whole(tmp_path_factory) -> Path:
 
 
 def rows(folder: Path) -> dict[str, pa.Table]:
-    return {config: load_table(config, source=folder).combine_chunks() for config in CONFIGS}
+    configs = open_release(folder)[1].schema
+    return {config: load_table(config, source=folder).combine_chunks() for config in configs}
 
 
 def release_bytes(folder: Path) -> dict[str, bytes]:
@@ -98,6 +99,24 @@ def test_rows_depend_on_neither_chunks_nor_workers(whole, tmp_path, monkeypatch)
     assert rows(tmp_path / "one") == rows(whole)
     assert [p.name for p in tmp_path.iterdir()] in (["one", "three"], ["three", "one"])
     assert verify_release(whole).rows == verify_release(tmp_path / "one").rows  # against another division
+
+
+def test_energy_rows_are_made_in_any_division_and_belong_to_the_job(tmp_path, monkeypatch):
+    model = PowerModel.read("smallsat-500w")
+    recipe, _ = make_recipe(catalog=(25544, 40730, 41866), days=3, power=model)
+    monkeypatch.setattr(shards, "SATELLITE_DAYS_PER_CHUNK", 3)
+    out = tmp_path / "out"
+    manifest = build_release(recipe, out)
+    assert len(manifest.files_of("energy")) == 3
+    assert manifest.power == asdict(model)
+    traces = load_traces(source=out)
+    assert rows(out)["energy"] == energy_table(traces, load_table("shadows", source=out), model)
+    monkeypatch.undo()
+    assert verify_release(out).rows == sum(file.rows for file in manifest.files)
+    build_data(recipe, tmp_path)
+    other = replace(recipe, power=replace(model, load_w=300))
+    with pytest.raises(ResumeError, match="had another power"):
+        build_data(other, tmp_path, continued=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

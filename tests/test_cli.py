@@ -30,7 +30,7 @@ def test_list_prints_all_fifty(capsys):
     text = capsys.readouterr().out
     for trace in load_traces():
         assert trace.trace_id in text
-    assert "50 traces, data version 1.0.0" in text
+    assert "50 traces, data version 1.1.0" in text
 
 
 def test_show_draws_a_day(capsys):
@@ -90,7 +90,7 @@ def test_diff_of_a_release_with_itself_finds_nothing(capsys):
         (["build", "--min-sunlight", "2"], "min_sunlight must lie in"),
         (["frobnicate"], "No such command"),
         (["show"], "Missing argument"),
-        (["verify", "--version", "3.0.0"], "holds data version 1.0.0, not 3.0.0"),
+        (["verify", "--version", "3.0.0"], "holds data version 1.1.0, not 3.0.0"),
         (["diff", "bundled", "nowhere"], "neither a folder here nor a Hub dataset"),
     ],
 )

@@ -191,7 +191,7 @@ def test_versions_lists_them(published, capsys, go_offline, small_releases):
     assert "the Hub is switched off by HF_HUB_OFFLINE: these are on this machine" in captured.err
     assert run(["versions", "sat/nothing"]) == 1
     assert run(["versions"]) == 0
-    assert capsys.readouterr().out == "1.0.0  in this package\n"
+    assert capsys.readouterr().out == "1.1.0  in this package\n"
     assert run(["versions", str(small_releases["0.2.0"])]) == 0
     assert capsys.readouterr().out.startswith("0.2.0  ")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orbittrace_data import load_table, load_trace, load_traces
+from orbittrace_data import load_table, load_trace, load_traces, resolve_trace
 from orbittrace_data.errors import InputError
 from orbittrace_data.loader import BUNDLED, UnknownTraceError, open_release
 from orbittrace_data.manifest import ReleaseError, VersionError
@@ -36,7 +36,7 @@ def test_the_fifty_by_regime_and_split():
     assert sum(t.is_control for t in traces) <= 5
     assert not any(t.is_control for t in traces if t.split == "dev")
     assert {t.span_ms for t in traces} == {14 * 86_400_000}
-    assert {t.release for t in traces} == {"1.0.0"}
+    assert {t.release for t in traces} == {"1.1.0"}
 
 
 def test_split_and_regime_choose():
@@ -49,7 +49,23 @@ def test_split_and_regime_choose():
 def test_tables_have_the_schema(config):
     table = load_table(config)
     assert [(f.name, f.type) for f in table.schema] == [(f.name, f.type) for f in CONFIGS[config]]
-    assert set(table["trace_id"].to_pylist()) <= {t.trace_id for t in load_traces()}
+    assert {name.partition("@")[0] for name in table["trace_id"].to_pylist()} <= {
+        t.trace_id for t in load_traces()
+    }
+
+
+def test_energy_traces_are_loaded_and_named_like_any_other():
+    energy = load_traces(config="energy")
+    assert [t.trace_id for t in energy] == [f"{t.trace_id}@cubesat-6u" for t in load_traces()]
+    assert [t.split for t in energy] == [t.split for t in load_traces()]
+    assert {t.release for t in energy} == {"1.1.0"}
+    assert load_traces(config="energy", split="dev", regime="geo") == [
+        t for t in energy if t.split == "dev" and t.regime == "geo"
+    ]
+    for trace in energy[::6]:
+        assert load_trace(trace.trace_id) == trace == resolve_trace(trace.trace_id)
+    with pytest.raises(UnknownTraceError, match="did you mean leo-25544@cubesat-6u"):
+        load_trace("leo-25544@cubesat-12u")
 
 
 def test_intervals_say_the_same_as_traces():
@@ -81,7 +97,13 @@ def test_an_unknown_id_names_what_comes_near():
 @pytest.mark.parametrize(
     ("arguments", "error", "sentence"),
     [
-        ({"version": "2.0.0"}, VersionError, "holds data version 1.0.0, not 2.0.0"),
+        ({"version": "2.0.0"}, VersionError, "holds data version 1.1.0, not 2.0.0"),
+        (
+            {"version": "1.0.0"},
+            VersionError,
+            "not 1.0.0: `orbittrace build --data-version 1.0.0` makes it again",
+        ),
+        ({"config": "shadows"}, InputError, "traces are in the configs traces and energy, got 'shadows'"),
         ({"version": "v1"}, VersionError, "three integers such as 1.0.0"),
         ({"split": "train"}, InputError, "split must be one of dev, test, got 'train'"),
         ({"regime": "sso"}, InputError, "regime must be one of leo, meo, geo"),

@@ -76,6 +76,11 @@ def test_another_release_is_refused(rows):
     assert "data releases 1.0.0 and 2.0.0" in violations(rows)[0]
 
 
+def test_releases_with_the_same_traces_are_one(rows):
+    next(r for r in rows if r["release"])["release"] = "1.1.0"  # which added the config energy to 1.0.0
+    assert violations(rows) == []
+
+
 def test_other_lengths_and_machines_are_other_comparisons(rows):
     longer = [r | {"steps": 400, "config": r["config"][::-1]} for r in rows]
     assert violations(rows + longer) == []

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from orbittrace_data import load_table, load_traces
+from orbittrace_data import PowerModel, load_table, load_traces
 from orbittrace_data.atomic import recover
 from orbittrace_data.builders import release as release_module
 from orbittrace_data.builders.recipe import Recipe, benchmark_recipe, chosen_elements, make_recipe
@@ -21,8 +21,8 @@ from orbittrace_data.builders.selection import SelectionError, read_selection
 from orbittrace_data.builders.shards import encode
 from orbittrace_data.builders.verify import VerificationError, verify_release
 from orbittrace_data.errors import InputError
-from orbittrace_data.loader import BUNDLED, open_release
-from orbittrace_data.manifest import ReleaseError, VersionError
+from orbittrace_data.loader import BUNDLED, FROZEN, open_release
+from orbittrace_data.manifest import ReleaseError, VersionError, parse_manifest
 from orbittrace_data.schema import CONFIGS
 
 
@@ -47,10 +47,29 @@ def test_the_bundled_release_is_what_its_recipe_gives():
 
 def test_the_defaults_are_the_benchmark():
     recipe, remarks = make_recipe()
-    assert recipe == benchmark_recipe("1.0.0")
+    assert recipe == benchmark_recipe("1.1.0")
     assert recipe.kind == "benchmark"
     assert remarks == []
     assert make_recipe(start_ms=recipe.start_ms, days=14)[0] == recipe
+    assert make_recipe(power=PowerModel.read("cubesat-6u"))[0] == recipe
+    assert make_recipe(version="1.0.0")[0] == benchmark_recipe("1.0.0")
+
+
+def test_data_version_1_0_0_is_still_what_its_recipe_gives_and_has_the_same_traces(tmp_path):
+    older = build_release(benchmark_recipe("1.0.0"), tmp_path / "older")
+    newer = open_release()[1]
+    frozen = json.loads(FROZEN.read_bytes())["1.0.0"]
+    assert (older.content_digest, older.traces_digest) == (frozen["content_digest"], frozen["traces_digest"])
+    assert older.power is None
+    assert {f for f in newer.files if f.config != "energy"} == set(older.files)
+    assert [f.config for f in newer.files if f not in older.files] == ["energy", "energy"]
+    assert verify_release(tmp_path / "older").rebuilt_from == "snapshot 2024-09-22"
+    # As it was published, its manifest had no word of power.
+    with pytest.raises(InputError, match=r"data version 1\.0\.0, has the configs traces, intervals, shadows"):
+        load_traces(config="energy", source=tmp_path / "older")
+    stated = json.loads((tmp_path / "older/manifest.json").read_bytes())
+    del stated["power"]
+    assert parse_manifest(json.dumps(stated).encode(), "1.0.0") == older
 
 
 @pytest.mark.parametrize(
@@ -61,6 +80,7 @@ def test_the_defaults_are_the_benchmark():
         {"catalog": (25544,)},
         {"everything": True},
         {"start_ms": 1_727_049_600_001},
+        {"power": PowerModel.read("smallsat-500w")},
     ],
 )
 def test_anything_else_is_derived(options):

@@ -215,7 +215,7 @@ def test_traces_are_equal_by_content_and_usable_as_keys():
 def test_nobody_can_write_into_a_trace_or_into_a_workers_copy():
     trace = pickle.loads(pickle.dumps(load_trace("leo-25544")))
     assert trace == load_trace("leo-25544")
-    assert (trace.split, trace.release) == ("test", "1.0.0")
+    assert (trace.split, trace.release) == ("test", "1.1.0")
     for array in (trace.gaps, trace.windows):
         with pytest.raises(ValueError, match="WRITEABLE"):
             array.flags.writeable = True

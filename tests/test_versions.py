@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orbittrace_data import load_traces
+from orbittrace_data import PowerModel, load_traces
 from orbittrace_data.builders import recipe as recipes
 from orbittrace_data.builders.publish import plan_publication, publish_release
 from orbittrace_data.builders.recipe import benchmark_recipe, make_recipe
@@ -28,6 +28,8 @@ def two_benchmarks(hub, monkeypatch, tmp_path):
     monkeypatch.setattr(recipes, "BENCHMARK_SNAPSHOT", {"7.0.0": "2024-09-22", "8.0.0": "2026-08-16"})
     starts = {"7.0.0": 1_727_049_600_000, "8.0.0": 1_786_924_800_000}
     monkeypatch.setattr(recipes, "BENCHMARK_START_MS", starts)
+    powers = {"7.0.0": None, "8.0.0": PowerModel.read("cubesat-6u")}
+    monkeypatch.setattr(recipes, "BENCHMARK_POWER", powers)
     monkeypatch.setattr(recipes, "read_selection", lambda: SELECTED)
     for version in starts:
         recipe = benchmark_recipe(version)
@@ -49,6 +51,9 @@ def test_each_version_is_loaded_and_rebuilt_from_its_own_snapshot(two_benchmarks
     assert run(["verify", REPO, "--version", "8.0.0"]) == 0
     assert "rebuilt from snapshot 2026-08-16 without a difference" in capsys.readouterr().out
     assert [t.release for t in load_traces(source=REPO)] == ["8.0.0", "8.0.0"]
+    assert {t.release for t in load_traces(config="energy", source=REPO)} == {"8.0.0"}
+    with pytest.raises(InputError, match=r"data version 7\.0\.0, has the configs .*, got 'energy'"):
+        load_traces(config="energy", source=REPO, version="7.0.0")
 
 
 def test_a_wrong_version_is_refused_with_the_list(two_benchmarks, capsys):
@@ -75,6 +80,7 @@ def test_a_derived_release_may_choose_its_version_and_the_benchmark_may_not(tmp_
     with pytest.raises(VersionError, match="three integers"):
         make_recipe(catalog=(25544,), version="3.1")
     with pytest.raises(
-        InputError, match=r"these are the rows of the benchmark's version 1\.0\.0, asked for 1\.0\.1"
+        InputError,
+        match=r"rows of the benchmark, whose version is 1\.0\.0 or 1\.1\.0; asked for 1\.0\.1",
     ):
         make_recipe(version="1.0.1")

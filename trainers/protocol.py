@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
+from ..loader import same_traces
 from .records import Row
 
 PROTOCOL = Path(__file__).with_name("PROTOCOL.md")
@@ -167,10 +168,10 @@ def check(rows: Sequence[Row]) -> None:
 
 
 def _data(rows: Sequence[Row]) -> list[str]:
-    """Rule 3: one data release, and one data set (one more under drift)."""
+    """Rule 3: the traces of one data release, and one data set (one more under drift)."""
     broken = []
     releases = sorted({row["release"] for row in rows if row["release"]})
-    if len(releases) > 1:
+    if not same_traces(releases):
         broken.append(f"the traces come from the data releases {' and '.join(releases)}")
     for drift in (False, True):
         data = {row["data_sha256"] for row in rows if bool(row["drift_at"]) == drift}

@@ -33,8 +33,13 @@ def build(
         list[int] | None, typer.Option(help="A catalogue number; may be given more than once.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every satellite of the snapshot.")] = False,
+    power: Annotated[
+        str | None,
+        typer.Option(help="Add energy traces under this power system: a TOML file, or cubesat-6u, ..."),
+    ] = None,
     data_version: Annotated[
-        str | None, typer.Option(help="The data version of a derived release, by default 0.1.0.")
+        str | None,
+        typer.Option(help="Of a derived release, by default 0.1.0; or an older one of the benchmark."),
     ] = None,
     workers: WORKERS = None,
     engine: Annotated[str, typer.Option(help="local, or ray (needs the extra ray).")] = "local",
@@ -50,6 +55,7 @@ def build(
     from ..builders.recipe import make_recipe
     from ..builders.release import build_release
     from ..builders.workers import available_cpus
+    from ..power_model import PowerModel
 
     crew = Crew(available_cpus() if workers is None else workers, engine, address)  # type: ignore[arg-type] - Crew checks the engine's name
 
@@ -62,6 +68,7 @@ def build(
         catalog=tuple(catalog or ()),
         everything=all_,
         version=data_version,
+        power=None if power is None else PowerModel.read(power),
     )
     for remark in remarks:
         print(f"note: {remark}", file=sys.stderr)

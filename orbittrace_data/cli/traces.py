@@ -17,6 +17,7 @@ VERSION = Annotated[str | None, typer.Option(help="The data version that is want
 def list_traces(
     split: Annotated[str | None, typer.Option(help="dev or test.")] = None,
     regime: Annotated[str | None, typer.Option(help="leo, meo, geo, heo or other.")] = None,
+    config: Annotated[str, typer.Option(help="traces: sunlight; energy: a payload on a battery.")] = "traces",
     source: SOURCE = None,
     version: VERSION = None,
 ) -> None:
@@ -26,7 +27,7 @@ def list_traces(
     from ..loader import load_traces
     from .app import wide_console
 
-    traces = load_traces(split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type] - load_traces checks both names
+    traces = load_traces(config=config, split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type] - load_traces checks the names
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("trace", "split", "satellite", "orbit"):
         table.add_column(name, no_wrap=True)
