@@ -36,7 +36,7 @@ def as_milliseconds(value: ArrayLike, what: str) -> NDArray[np.int64]:
         different lengths, and for masked entries.
     """
     mask = getattr(value, "mask", None)  # asking numpy.ma would import it, for 25 ms
-    if isinstance(mask, np.ndarray | np.bool) and np.any(mask):
+    if isinstance(mask, np.ndarray | np.bool_) and np.any(mask):
         raise IntervalError(f"{what} must all be there, got masked entries: fill them, or leave them out")
     try:
         array = np.asarray(value)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from orbittrace_data import Trace
 from orbittrace_data.trainers.checkpoint import CheckpointError, CheckpointWarning, ResumeError
@@ -51,14 +51,14 @@ def rows():
     return [{"x": x, "labels": int(x.sum() > 0)} for x in points]
 
 
-def trainer(folder, trace, method="strong", persists="all", callback=None, steps=STEPS, **options):
+def trainer(folder, trace, method="strong", persists="all", callback=None, **options):
     torch.manual_seed(0)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
     schedule = EffectiveTimeLR(optimizer, plan_of(trace), method)
     arguments = {
         "output_dir": str(folder),
-        "max_steps": steps,
+        "max_steps": STEPS,
         "per_device_train_batch_size": 4,
         "save_strategy": "no",
         "logging_steps": 1,
@@ -135,10 +135,22 @@ def test_methods_and_regimes_do_the_same_in_memory_and_from_disk(tmp_path, metho
     assert bits(memory)[0] != bits(run(tmp_path / "whole", CONTROL))[0]
 
 
+class Rates(TrainerCallback):
+    """Notes the learning rate that each step is about to take."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.seen.append(kwargs["optimizer"].param_groups[0]["lr"])
+
+
 def test_the_learning_rate_reads_the_clock_that_the_method_says(tmp_path):
     def rates(method):
-        trained = run(tmp_path / method, TRACE, method)
-        return [entry["learning_rate"] for entry in trained.state.log_history if "loss" in entry]
+        trained, noted = trainer(tmp_path / method, TRACE, method), Rates()
+        trained.add_callback(noted)
+        trained.train()
+        return noted.seen
 
     wall = plan_of(TRACE).wall_step(np.arange(STEPS)).tolist()
     assert wall == [0, 1, 2, 3, 7, 8, 9, 10, 11, 12, 13, 17, 18, 19]
@@ -190,19 +202,21 @@ def test_another_run_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "value", "message"),
     [
-        ({"steps": 15}, "the plan has 14 steps and the Trainer 15"),
-        ({"save_only_model": True}, "with save_only_model=True"),
-        ({"ignore_data_skip": True}, "with ignore_data_skip=True"),
-        ({"enable_jit_checkpoint": True}, "with enable_jit_checkpoint=True"),
+        ("max_steps", 15, "the plan has 14 steps and the Trainer 15"),
+        ("save_only_model", True, "with save_only_model=True"),
+        ("ignore_data_skip", True, "with ignore_data_skip=True"),
+        ("enable_jit_checkpoint", True, "with enable_jit_checkpoint=True"),  # not every version has it
     ],
 )
-def test_a_trainer_that_could_not_be_resumed_is_refused(tmp_path, options, message):
+def test_a_trainer_that_could_not_be_resumed_is_refused(tmp_path, name, value, message):
+    trained = trainer(tmp_path, TRACE)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
     try:
+        setattr(trained.args, name, value)
         with pytest.raises(TrainerError, match=message):
-            trainer(tmp_path, TRACE, **options).train()
+            trained.train()
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
