@@ -1,11 +1,12 @@
 """`orbittrace advise`; what committed studies say is held to their rows in test_report."""
 
+import numpy as np
 import pytest
-from comparison_rows import study_rows
+from comparison_rows import pause_rows, row, study_rows
 
 from orbittrace_data import Trace, load_trace
 from orbittrace_data.cli import run
-from orbittrace_data.trainers.advise import AdviseError, advise
+from orbittrace_data.trainers.advise import AdviseError, advise, nearest
 from orbittrace_data.trainers.records import write_rows
 
 HOURLY = Trace("hourly", 4 * 3_600_000, [[k * 3_600_000 + 2_400_000, (k + 1) * 3_600_000] for k in range(4)])
@@ -57,6 +58,54 @@ def test_a_case_that_was_measured_is_said_so(results):
     advice = advise(own, step_s=60, state_gb=12e-6, disk_gb_s=1, results=results)
     assert all(near.measured for near in advice.nearest)
     assert "not measured" not in " ".join(advice.sentences())
+
+
+def cost(folder, rows, **case):
+    write_rows(folder / "rows.parquet", rows)
+    given = {"parameters": 1000, "window_steps": 29, "delta": 17, "state_loss": False} | case
+    return {near.what.split()[0].rstrip(","): near for near in nearest((folder,), **given)}
+
+
+def test_the_seed_is_the_unit_averaged_over_the_traces_of_one_kind_of_orbit(tmp_path):
+    # Each trace shifts all seeds: that is no scatter of the mean, and two traces are not twice the seeds.
+    reference = study_rows({})
+    loss = {r["seed"]: r["validation_loss"] for r in reference if r["seed"] == r["order_seed"]}
+    shifts = {"leo-25544": 0.1, "leo-44233": 0.3, "geo-41866": 5.0}
+    rows = [
+        row(method="weak", trace=trace, seed=seed, loss=loss[seed] + shift + 0.01 * seed, delta=delta)
+        for (trace, shift), delta in zip(shifts.items(), (17.0, 16.0, 35.0), strict=True)
+        for seed in range(5)
+    ]
+    near = cost(tmp_path, reference + rows)["weak"]
+    assert near.traces == ("leo-25544", "leo-44233")
+    assert (near.delta, near.difference.seeds) == ((16, 17), 5)
+    assert near.difference.mean == pytest.approx(0.22)
+    half = (
+        2.7764 * np.std([0.01 * seed for seed in range(5)], ddof=1) / np.sqrt(5)
+    )  # Student's t table, 4 degrees
+    assert near.difference.high - near.difference.mean == pytest.approx(half, rel=1e-4)
+
+
+def test_each_length_of_pause_is_a_case_of_its_own(tmp_path):
+    effects = {("strong", "nothing", False): 0.5}
+    rows = study_rows(effects) + pause_rows({("m", 1): 0.4, ("m", 17): 0.0}, penalty=0.1)
+    brief = cost(tmp_path, rows, window_steps=10, delta=2, state_loss=True)["strong"]
+    assert (brief.traces, brief.window_steps, brief.delta) == (("pause-1200s-120s",), (10, 10), (1, 1))
+    assert brief.difference.mean == pytest.approx(0.1, abs=0.01)
+    assert brief.measured
+    assert brief.tuned
+    long = cost(tmp_path, rows, window_steps=29, delta=17, state_loss=True)["strong"]
+    assert long.difference.mean == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_best_rate_at_the_end_of_the_grid_is_said(tmp_path):
+    rows = study_rows({("weak", "all", False): 0.1})
+    for one in rows:
+        if one["stage"] == "tune" and one["lr_factor"] == 2.0:
+            one["validation_loss"] = 1.0
+    near = cost(tmp_path, rows)["weak"]
+    assert not near.tuned
+    assert "lies at the end of the grid that was tried" in near.sentence()
 
 
 def test_a_state_that_no_window_can_hold():

@@ -1,3 +1,4 @@
+import html
 import json
 import re
 import shutil
@@ -148,6 +149,46 @@ def test_chromium_opens_it_without_errors_or_requests(folder, tmp_path):
     page, asked = opened(bad, tmp_path / "profile")
     assert "CONSOLE" in page.stderr
     assert asked == ["GET http://example.invalid/x.png HTTP/1.1"]
+
+
+LOOK = """<script>
+const boxes = [...document.querySelectorAll("figure")].map(figure => {
+    const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+    const inside = r => r.left >= box.left - 1 && r.right <= box.right + 1 && r.top >= box.top - 1 && r.bottom <= box.bottom + 1;
+    const texts = [...svg.querySelectorAll("text")];
+    return {
+        width: box.width, height: box.height, wide: box.right > innerWidth,
+        cut: texts.filter(t => !inside(t.getBoundingClientRect())).map(t => t.textContent),
+        texts: texts.map(t => t.textContent),
+        drawn: [...svg.querySelectorAll("path, use")].filter(p => p.getBoundingClientRect().width > 0).length,
+        caption: figure.querySelector("figcaption").textContent,
+    };
+});
+document.body.innerHTML = "<pre></pre>";
+document.querySelector("pre").textContent = JSON.stringify(boxes);
+</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+def test_chromium_draws_every_figure_with_all_its_text(folder, tmp_path):
+    # A copy measures itself: what has a size on the page, and which labels are cut off at a figure's edge.
+    page = tmp_path / "measured.html"
+    page.write_text((folder / "report.html").read_text().replace("</body>", LOOK + "</body>"))
+    shown, _ = opened(page, tmp_path / "profile")
+    assert "CONSOLE" not in shown.stderr
+    figures = json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", shown.stdout, re.DOTALL)[1]))
+    assert len(figures) == FIGURES
+    for figure in figures:
+        assert figure["width"] > 600
+        assert figure["height"] > 100
+        assert not figure["wide"]
+        assert figure["drawn"] > 10, figure["caption"]
+        assert figure["cut"] == [], figure["caption"]
+    curves, forest, phases, scatter = figures[:4]
+    assert {"strong", "weak", "over active time", "over wall-clock time, gaps shaded"} <= set(curves["texts"])
+    assert {"stationary", "state loss: nothing persists", "drift"} <= set(forest["texts"])
+    assert {"length of a pause [steps]", "steps between pauses"} <= set(phases["texts"])
+    assert {"duty cycle", "median gap that was met [min]"} <= set(scatter["texts"])
 
 
 def test_what_is_broken_stands_on_top():

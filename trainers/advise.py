@@ -1,6 +1,8 @@
 """What gaps would cost one's own run, and what the committed studies measured for the nearest case."""
 
+import json
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,9 +12,9 @@ from ..cost import PlanCost
 from ..errors import InputError
 from ..plan import Plan, PlanError
 from ..trace import Trace
-from .claims import Runs
+from .claims import Cell, Runs, align, is_pause
 from .protocol import by_setup
-from .records import read_rows
+from .records import Row, read_rows
 from .statistics import Estimate, estimate
 
 RESULTS = Path(__file__).with_name("results")
@@ -28,27 +30,55 @@ class AdviseError(InputError):
 class Nearest:
     """What a study measured where gaps were most alike.
 
+    The unit is the seed: for each seed the loss is averaged over the traces of one kind of orbit, as everywhere in the
+    comparison (PROTOCOL.md, rule 4).
+
     Parameters
     ----------
     task : str
-    parameters : int
-    window_steps, delta : float
-        Steps between gaps, and steps that a gap takes.
+    parameters, steps : int
+        Of the model, and of its training.
+    traces : tuple of str
+        Of one kind: low, medium or geosynchronous orbits, or a single schedule without an orbit.
+    window_steps, delta : tuple of float
+        Least and greatest number of steps between gaps, and of steps that a gap takes, of these traces.
     what : str
         The difference that was measured.
     difference : Estimate
-        Of the final validation loss [nats], with its 95% interval.
+        Of the final validation loss [nats], with its 95% interval over seeds.
+    tuned : bool
+        Whether no better learning rate may lie beyond the grid that was tried.
     measured : bool
         Whether one's own case lies within a factor of 2 of it in model size, window and gap.
     """
 
     task: str
     parameters: int
-    window_steps: float
-    delta: float
+    steps: int
+    traces: tuple[str, ...]
+    window_steps: tuple[float, float]
+    delta: tuple[float, float]
     what: str
     difference: Estimate
-    measured: bool
+    tuned: bool
+    measured: bool = False
+
+    def sentence(self) -> str:
+        """Return what was measured, and whether it is one's own case."""
+        e, names = self.difference, ", ".join(self.traces)
+        text = (
+            f"Nearest that was measured ({self.task}, {self.parameters:,} parameters, {self.steps} steps under {names}: "
+            f"{_range(self.window_steps)} steps a window, gaps of {_range(self.delta)} steps): {self.what} {e.mean:+.4f} "
+            f"nats [{e.low:+.4f}, {e.high:+.4f}] of final validation loss, {e.seeds} seeds."
+        )
+        if not self.tuned:
+            text += " Its best learning rate lies at the end of the grid that was tried: a better one may cost less."
+        return text if self.measured else text + " Your case: not measured at this scale."
+
+
+def _range(ends: tuple[float, float]) -> str:
+    low, high = (f"{end:.0f}" for end in ends)
+    return low if low == high else f"{low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +122,7 @@ class Advice:
         useful = self.cost.useful_ns
         said.append(
             f"Under strong, {self.trace_id} costs {self.cost.overhead:.2%} of the training time beyond the gaps: saving "
-            f"{self.cost.save_ns / useful:.2%} ({self.save_s:g} s a gap), restoring {self.cost.restore_ns / useful:.2%}, "
+            f"{self.cost.save_ns / useful:.2%} ({self.save_s:.3g} s a gap), restoring {self.cost.restore_ns / useful:.2%}, "
             f"ends of windows too short for a step {self.cost.idle_ns / useful:.2%}. No step is lost: every gap is known "
             "before it comes."
         )
@@ -106,14 +136,7 @@ class Advice:
             else "State loss is not forced: the whole state is saved before each gap and restored after it, and strong then "
             "equals an uninterrupted run."
         )
-        for near in self.nearest:
-            e = near.difference
-            told = "" if near.measured else " Your case: not measured at this scale."
-            said.append(
-                f"Nearest that was measured ({near.task}, {near.parameters:,} parameters, {near.window_steps:.0f} steps a "
-                f"window, gaps of {near.delta:.0f} steps): {near.what} {e.mean:+.4f} nats [{e.low:+.4f}, {e.high:+.4f}] of "
-                f"final validation loss, {e.seeds} seeds.{told}"
-            )
+        said += [near.sentence() for near in self.nearest]
         if not self.nearest:
             said.append("Beyond that, not measured at this scale.")
         return said
@@ -189,54 +212,65 @@ def committed() -> tuple[Path, ...]:
 def nearest(
     folders: Sequence[Path], parameters: float, window_steps: float, delta: float, state_loss: bool
 ) -> tuple[Nearest, ...]:
-    """Find, for each kind of difference, the measured case that is nearest on logarithmic scales."""
-    best: dict[str, tuple[float, Nearest]] = {}
-    for size, case in _measured(tuple(folders)):
+    """Find, for each kind of difference, the measured case that is nearest on logarithmic scales.
+
+    Inside the range of a case's traces there is no distance to it; of two as near the one with more seeds is taken.
+    """
+    best: dict[str, tuple[tuple[float, int], Nearest]] = {}
+    for case in _measured(tuple(folders)):
         if ("lost" in case.what) == state_loss:
-            ratios = [
-                abs(math.log(max(a, 1) / max(b, 1)))
-                for a, b in ((size, parameters), (case.window_steps, window_steps), (case.delta, delta))
-            ]
-            near = replace(case, measured=max(ratios) <= math.log(NEAR))
-            if case.what not in best or sum(ratios) < best[case.what][0]:
-                best[case.what] = sum(ratios), near
+            size = (case.parameters, case.parameters)
+            asked = ((parameters, size), (window_steps, case.window_steps), (delta, case.delta))
+            ratios = [_distance(value, ends) for value, ends in asked]
+            rank = (sum(ratios), -case.difference.seeds)
+            if case.what not in best or rank < best[case.what][0]:
+                best[case.what] = rank, replace(case, measured=max(ratios) <= math.log(NEAR))
     return tuple(near for _, near in best.values())
 
 
-@lru_cache(maxsize=4)
-def _measured(folders: tuple[Path, ...]) -> tuple[tuple[int, Nearest], ...]:
-    """Measure every method under every trace against the uninterrupted run."""
-    import json
+def _distance(value: float, ends: tuple[float, float]) -> float:
+    """Return how far a number lies from a range, as the logarithm of a ratio."""
+    low, value, high = (math.log(max(x, 1)) for x in (ends[0], value, ends[1]))
+    return max(low - value, value - high, 0.0)
 
+
+@lru_cache(maxsize=4)
+def _measured(folders: tuple[Path, ...]) -> tuple[Nearest, ...]:
+    """Measure strong and weak against the uninterrupted run, for each task and each kind of trace."""
     found = []
-    if not folders:
-        return ()
-    for setup, rows in by_setup(read_rows(folders)).items():
+    for setup, rows in by_setup(read_rows(folders)).items() if folders else ():
         runs = Runs(setup, rows)
-        whole = {row["seed"]: row["validation_loss"] for row in runs.select("uninterrupted")}
-        cases = {
-            (r["method"], r["persists"], r["trace"]) for r in runs.rows if r["gaps"] and not r["drift_at"]
-        }
-        for method, persists, trace in sorted(cases):
-            mine = [
-                row for row in runs.select(method, persists) if row["trace"] == trace and row["seed"] in whole
-            ]
-            if method not in ("strong", "weak") or persists not in ("all", "nothing") or len(mine) < 2:
-                continue
+        for method, persists in (("strong", "all"), ("weak", "all"), ("strong", "nothing")):
+            kinds: dict[str, list[Row]] = defaultdict(list)
+            for row in runs.select(method, persists):
+                if row["gaps"]:
+                    kinds[_kind(row["trace"])].append(row)
             lost = ", all optimizer state lost at each gap," if persists == "nothing" else ""
-            parameters = json.loads(mine[0]["fingerprint"])["parameters"]
-            found.append(
-                (
-                    parameters,
+            for _, mine in sorted(kinds.items()):
+                cell: Cell = defaultdict(dict)
+                for row in mine:
+                    cell[row["trace"]][row["seed"]] = row["validation_loss"]
+                traces, seeds, values = align(cell, runs.cell("uninterrupted"))
+                if len(seeds) < 2:
+                    continue
+                windows, deltas = ([row[name] for row in mine] for name in ("window_steps", "delta"))
+                found.append(
                     Nearest(
                         setup.short_task,
-                        parameters,
-                        mine[0]["window_steps"],
-                        mine[0]["delta"],
+                        json.loads(mine[0]["fingerprint"])["parameters"],
+                        setup.steps,
+                        traces,
+                        (min(windows), max(windows)),
+                        (min(deltas), max(deltas)),
                         f"{method}{lost} minus uninterrupted",
-                        estimate([row["validation_loss"] - whole[row["seed"]] for row in mine]),
-                        False,
-                    ),
+                        estimate(values[0] - values[1]),
+                        not runs.untuned(method, persists, pauses=is_pause(mine[0])),
+                    )
                 )
-            )
     return tuple(found)
+
+
+def _kind(trace: str) -> str:
+    """Return what traces are averaged over: an orbit's height class; a schedule without an orbit stands alone."""
+    height = trace.partition("-")[0]
+    return height if height in ("leo", "meo", "geo") else trace
