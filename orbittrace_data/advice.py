@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .errors import InputError
 from .plan import PlanError, Seconds, nanoseconds
+from .progress import progress
 from .trace import Trace
 
 NS_PER_S = 1_000_000_000
@@ -88,8 +89,10 @@ def advise(
     if not actuals or not margins_s or not save_every:
         raise AdviceError("give at least one course of events, one margin and one checkpoint interval to try")
     choices, failure = [], None
-    for margin_s in margins_s:
-        for every in save_every:
+    tries = [(margin_s, every) for margin_s in margins_s for every in save_every]
+    with progress("advice", len(tries), "choices") as advance:
+        for margin_s, every in tries:
+            advance(1)
             options = {"step_s": step_s, "save_s": save_s, "restore_s": restore_s, "margin_s": margin_s}
             try:
                 plans = [
@@ -112,6 +115,22 @@ def advise(
     if not choices:
         raise AdviceError(f"no margin and interval can be carried out; of the last: {failure}")
     return sorted(choices, key=lambda choice: (choice.overhead, choice.worst_overhead))
+
+
+def best_by_margin(choices: Sequence[Choice]) -> list[Choice]:
+    """Return the best choice of each margin, the narrowest margin first: what margin trades for lost work.
+
+    Examples
+    --------
+    >>> forecast, early = (Trace("demo", 100_000, [[t, 100_000]]) for t in (50_000, 48_000))
+    >>> choices = advise(forecast, [early], 60, step_s=1, margins_s=[0, 2], save_every=[None, 10])
+    >>> [(c.margin_ns / 1e9, c.save_every, c.lost_steps) for c in best_by_margin(choices)]
+    [(0.0, 10, 8.0), (2.0, None, 0.0)]
+    """
+    best: dict[int, Choice] = {}
+    for choice in sorted(choices, key=lambda c: (c.overhead, c.worst_overhead)):
+        best.setdefault(choice.margin_ns, choice)
+    return [best[margin_ns] for margin_ns in sorted(best)]
 
 
 def young_s(save_s: float, mtbf_s: float) -> float:

@@ -54,16 +54,62 @@ def shift_contacts(trace: Trace, sigma_s: Seconds, seed: int, *, together: bool 
     """
     sigma_ms = nanoseconds(sigma_s, "sigma_s") / 1e6
     _check_seed(seed)
-    normal = NormalDist()
     draws = 1 if together else trace.gaps.size
-    errors = np.array(
-        [round(normal.inv_cdf(_uniform(seed, _SHIFT, i)) * sigma_ms) for i in range(draws)], np.int64
-    )
+    errors = [_normal_ms(_uniform(seed, _SHIFT, i), sigma_ms) for i in range(draws)]
+    shape = (1, 1) if together else (-1, 2)
+    moved = _moved(trace, np.array(errors, np.int64).reshape(shape))
+    return replace(moved, trace_id=f"{trace.trace_id}-shifted-{sigma_ms / 1000:g}s-{seed}")
+
+
+def likely_shifts(trace: Trace, sigma_s: Seconds, count: int) -> list[Trace]:
+    """Return equally likely courses of events where all contacts err together by one normal error.
+
+    The errors are the middles (in probability) of ``count`` equal shares of the distribution: what is
+    averaged over them has no noise of a draw in it.
+
+    Parameters
+    ----------
+    trace : Trace
+        The forecast.
+    sigma_s : int, float, Fraction or Decimal
+        Standard deviation of the error [s].
+    count : int
+        At least 1; the outermost of 20 lie at 1.96 sigma.
+
+    Returns
+    -------
+    list of Trace
+        The earliest first.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> trace = Trace("demo", 100_000, [[30_000, 40_000]])
+    >>> [shifted.gaps[0, 0] - 30_000 for shifted in likely_shifts(trace, 2, 3)]
+    [-1935, 0, 1935]
+    """
+    sigma_ms = nanoseconds(sigma_s, "sigma_s") / 1e6
+    if count < 1:
+        raise ForecastError(f"count must be at least 1, got {count}")
+    errors = [_normal_ms((i + 0.5) / count, sigma_ms) for i in range(count)]
+    return [
+        replace(_moved(trace, np.array([[error]])), trace_id=f"{trace.trace_id}-shifted-by-{error / 1000:g}s")
+        for error in errors
+    ]
+
+
+def _normal_ms(probability: float, sigma_ms: float) -> int:
+    return round(NormalDist().inv_cdf(probability) * sigma_ms)
+
+
+def _moved(trace: Trace, errors: NDArray[np.int64]) -> Trace:
+    """Move the boundaries of gaps [ms], but for those that the span cuts."""
     cut = (trace.gaps == 0) | (trace.gaps == trace.span_ms)
-    gaps = trace.gaps + np.where(cut, 0, errors if together else errors.reshape(-1, 2))
-    gaps = np.clip(gaps, 0, trace.span_ms)
-    gaps = gaps[gaps[:, 1] > gaps[:, 0]]
-    return replace(trace, trace_id=f"{trace.trace_id}-shifted-{sigma_ms / 1000:g}s-{seed}", gaps=gaps)
+    gaps = np.clip(trace.gaps + np.where(cut, 0, errors), 0, trace.span_ms)
+    return replace(trace, gaps=gaps[gaps[:, 1] > gaps[:, 0]])
 
 
 def with_outages(trace: Trace, mtbf_s: Seconds, repair_s: Seconds, seed: int) -> Trace:

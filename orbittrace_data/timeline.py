@@ -99,17 +99,24 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 
     from .atomic import write_bytes
 
+    kind = picture_kind(path)
+    buffer = io.BytesIO()
+    # No dates and program versions inside: the same picture has the same bytes.
+    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+    figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+    write_bytes(path, buffer.getvalue())
+
+
+def picture_kind(path: str | Path) -> str:
+    """Return png, svg or pdf by a name's ending, or refuse: before the work that is to be drawn."""
+    require_matplotlib()
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
     if kind not in ("png", "svg", "pdf"):
         raise InputError(f"a picture is written as .png, .svg or .pdf, got {path.name!r}")
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist: make it first")
-    buffer = io.BytesIO()
-    # No dates and program versions inside: the same picture has the same bytes.
-    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-    figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
-    write_bytes(path, buffer.getvalue())
+    return kind
 
 
 def require_matplotlib() -> None:

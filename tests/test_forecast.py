@@ -1,10 +1,12 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbittrace_data.errors import InputError
-from orbittrace_data.forecast import ForecastError, find_misses, shift_contacts, with_outages
+from orbittrace_data.forecast import ForecastError, find_misses, likely_shifts, shift_contacts, with_outages
 from orbittrace_data.trace import DAY_MS, Trace
 
 FEW = settings(max_examples=50, deadline=None)
@@ -26,6 +28,16 @@ def test_errors_have_the_deviation_that_was_asked_for():
     for errors in (np.array(shifts), apart.ravel()):
         assert abs(errors.mean()) < 4 * 5000 / np.sqrt(errors.size)
         assert 4500 < errors.std() < 5500
+
+
+def test_likely_shifts_are_equal_shares_of_the_normal_distribution():
+    moved = likely_shifts(ORBITS, 100, 400)
+    shifts = [np.unique(trace.gaps - ORBITS.gaps) for trace in moved]
+    assert all(len(shift) == 1 for shift in shifts)
+    shares = [(1 + math.erf(shift[0] / 100_000 / math.sqrt(2))) / 2 for shift in shifts]
+    assert np.allclose(shares, (np.arange(400) + 0.5) / 400, atol=1e-5)
+    assert len({trace.trace_id for trace in moved}) == 400
+    assert [trace.gaps.tolist() for trace in likely_shifts(ORBITS, 0, 2)] == [ORBITS.gaps.tolist()] * 2
 
 
 def test_a_longer_trace_keeps_the_draws_and_another_seed_does_not():
@@ -97,6 +109,7 @@ def test_the_margin_of_the_misses_loses_no_step_to_a_gap_that_was_forecast(data)
     ("call", "message"),
     [
         (lambda: shift_contacts(ORBITS, -1, 0), "not negative"),
+        (lambda: likely_shifts(ORBITS, 1, 0), "at least 1"),
         (lambda: shift_contacts(ORBITS, 1, -1), "seed"),
         (lambda: shift_contacts(ORBITS, 1, True), "seed"),
         (lambda: with_outages(ORBITS, 0, 0, 0), "at least a millisecond"),

@@ -1,4 +1,4 @@
-"""The commands ``forecast`` and ``margin``: a satellite moved along its orbit by a known time."""
+"""The command ``forecast``: a satellite moved along its orbit by a known time."""
 
 from dataclasses import replace
 
@@ -53,29 +53,3 @@ def test_forecast_prints_the_misses_and_draws_them(files, capsys, tmp_path):
 def test_forecast_says_what_it_cannot_compare(files, capsys):
     assert run(["forecast", *files, "--catalog", "1"]) == 2
     assert "share no satellite with number 1" in capsys.readouterr().err
-
-
-def test_margin_prints_choices_with_the_formulas_beside_them(capsys, tmp_path):
-    picture = tmp_path / "advice.svg"
-    arguments = ["margin", "duty:60m/35m", "--steps", "200", "--draws", "3", "--sigma", "20s"]
-    assert run([*arguments, "--mtbf", "6h", "--plot", str(picture)]) == 0
-    text = capsys.readouterr().out
-    assert "Young 15.5 min, Daly 15.3 min" in text
-    assert "steps run again" in text
-    assert b"<svg" in picture.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nonsense:1"], "names no trace"),
-        (["duty:60m/35m", "--step", "fast"], "no duration"),
-        (["duty:60m/35m", "--draws", "0"], "at least 1"),
-        (["duty:60m/35m", "--step", "2h"], "never finish"),
-    ],
-)
-def test_margin_refuses_in_one_sentence(capsys, arguments, message):
-    assert run(["margin", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert "Traceback" not in error

@@ -10,7 +10,7 @@ COMMAND_MODULES = {
     "Traces": ("traces",),
     "Releases": ("release", "publish"),
     "Element sets": ("elements", "windows", "forecast"),
-    "Training": ("train", "compare"),
+    "Training": ("train", "compare", "advise"),
     "Measuring": ("bench",),
 }
 

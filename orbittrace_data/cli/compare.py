@@ -1,4 +1,4 @@
-"""``orbittrace compare`` and ``advise``: is availability-aware training worth it, in general and for one's own case."""
+"""``orbittrace compare``: is availability-aware training worth it."""
 
 import sys
 from pathlib import Path
@@ -83,26 +83,3 @@ def _report(rows, out: Path, unprotected: bool) -> None:
     found = write_report(rows, out, broken)
     print(answer(found))
     print(f"wrote {out / 'report.html'}, summary.md and verdicts.json")
-
-
-@app.command()
-def advise(
-    trace: Annotated[str, typer.Option(help="leo-25544, duty:60m/35m, a file: whatever `show` takes.")],
-    step_s: Annotated[float, typer.Option(help="Duration of a training step [s].")],
-    state_gb: Annotated[float, typer.Option(help="Weights and optimizer state [GB].")],
-    disk_gb_s: Annotated[float, typer.Option(help="Rate at which state is saved and restored [GB/s].")],
-    cannot_persist: Annotated[
-        bool,
-        typer.Option("--cannot-persist", help="Only the weights can be saved, not the optimizer's state."),
-    ] = False,
-    source: Annotated[str | None, typer.Option(help="A release folder or a Hub id.")] = None,
-) -> None:
-    """Say what gaps cost one's own run, and what the committed studies measured for the nearest case."""
-    from ..trace_spec import resolve_trace
-    from ..trainers.advise import advise as advise_case
-
-    case = advise_case(
-        resolve_trace(trace, source=source), step_s, state_gb, disk_gb_s, cannot_persist=cannot_persist
-    )
-    for sentence in case.sentences():
-        print(sentence)
