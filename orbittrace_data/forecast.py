@@ -88,7 +88,7 @@ def likely_shifts(trace: Trace, sigma_s: Seconds, count: int) -> list[Trace]:
     Examples
     --------
     >>> trace = Trace("demo", 100_000, [[30_000, 40_000]])
-    >>> [shifted.gaps[0, 0] - 30_000 for shifted in likely_shifts(trace, 2, 3)]
+    >>> [int(shifted.gaps[0, 0]) - 30_000 for shifted in likely_shifts(trace, 2, 3)]
     [-1935, 0, 1935]
     """
     sigma_ms = nanoseconds(sigma_s, "sigma_s") / 1e6
