@@ -1,11 +1,16 @@
 import json
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from test_study import SMALL
+from test_study import AS_TOML, SMALL
 
+from orbittrace_data.cli import run as orbittrace
+from orbittrace_data.errors import InputError
 from orbittrace_data.trainers.methods import Method
 from orbittrace_data.trainers.protocol import violations
 from orbittrace_data.trainers.records import OUTCOME, RecordsError, read_rows, rows_digest, write_rows
@@ -205,16 +210,55 @@ def test_places_are_limited():
         places("cuda")
 
 
-def test_ray_is_an_extra():
-    try:
-        import ray  # noqa: F401 (only whether it is there)
-    except ImportError:
-        with pytest.raises(RunnerError, match=r"orbittrace-data\[ray\]"):
-            ray_engine()
+def test_ray_is_an_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"orbittrace-data\[ray\]"):
+        run_study(study_from(SMALL), tmp_path, ray_engine(), quiet)
 
 
-@pytest.mark.slow
-def test_a_ray_cluster_gives_the_same_bits(finished, tmp_path):
+def test_a_cluster_that_is_not_there_or_has_no_gpu_is_said(tmp_path, capsys):
     pytest.importorskip("ray", reason="needs the extra ray")
-    rows = run_study(study_from(SMALL), tmp_path, ray_engine(cpus=2), quiet)
-    assert rows_digest(rows) == rows_digest(finished[1])
+    (tmp_path / "gpu.toml").write_text(
+        AS_TOML.replace('name = "small"', 'name = "small"\ndevice = "cuda"', 1)
+    )
+    command = ["compare", "--study", str(tmp_path / "gpu.toml"), "--out", str(tmp_path / "out"), "--engine"]
+    assert orbittrace([*command, "ray", "--address", "127.0.0.1:9"]) == 1
+    assert "there is no Ray cluster at 127.0.0.1:9 (" in capsys.readouterr().err
+    assert orbittrace([*command, "local", "--address", "127.0.0.1:9"]) == 2
+    assert "--address goes with --engine ray" in capsys.readouterr().err
+    assert orbittrace([*command, "ray", "--workers", "1"]) == 2
+    assert "the study runs on cuda, and the Ray cluster has no GPU" in capsys.readouterr().err
+
+
+RAY_AND_A_DEATH = """
+import sys
+from pathlib import Path
+from test_runner import SMALL, quiet
+from orbittrace_data.trainers.protocol import choose
+from orbittrace_data.trainers.records import read_rows, write_rows
+from orbittrace_data.trainers.runner import ray_engine, run_all
+from orbittrace_data.trainers.study import report_runs, study_from, tuning_runs
+
+local, out = map(Path, sys.argv[1:])
+study = study_from(SMALL)
+block = {"tasks": ["resnet-mnist"], "methods": ["test_runner:deadly"], "traces": ["leo-25544"], "seeds": [0]}
+deadly = tuning_runs(study_from(SMALL | {"block": [block]}))[:1]
+runs = deadly + tuning_runs(study) + report_runs(study, choose(read_rows([local])))
+write_rows(out / "rows.parquet", run_all(runs, study.name, out, ray_engine(cpus=2), "runs", quiet))
+"""
+
+
+def test_a_ray_cluster_gives_the_same_bits_and_a_dying_run_fails_alone(finished, tmp_path):
+    pytest.importorskip("ray", reason="needs the extra ray")
+    here = str(Path(__file__).parent)
+    paths = os.pathsep.join([here, str(Path(here).parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", RAY_AND_A_DEATH, str(finished[0]), str(tmp_path)],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = read_rows([tmp_path])
+    (died,) = [row for row in rows if row["error"]]
+    assert died["method"] == "deadly"
+    assert "Crashed" in died["error"]
+    assert rows_digest(row for row in rows if not row["error"]) == rows_digest(finished[1])

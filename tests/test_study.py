@@ -23,6 +23,29 @@ SMALL = {
     ],
 }
 
+AS_TOML = """
+name = "small"
+[[task]]
+name = "resnet-mnist"
+steps = 12
+step_s = 900.0
+evaluate_every = 6
+[tune]
+traces = ["leo-44714"]
+seeds = [1000]
+lr_factors = [0.5, 1.0]
+[[block]]
+tasks = ["resnet-mnist"]
+methods = ["uninterrupted"]
+seeds = [0, 1]
+orders = [0, 1]
+[[block]]
+tasks = ["resnet-mnist"]
+methods = ["strong", "weak"]
+traces = ["leo-25544"]
+seeds = [0, 1]
+"""
+
 
 def changed(**changes):
     return json.loads(json.dumps(SMALL)) | changes

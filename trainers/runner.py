@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from ..atomic import new_directory
 from ..errors import InputError
 from ..progress import progress
+from ..ray_cluster import ray_cluster
 from .config import Config
 from .protocol import choose
 from .records import OUTCOME, Row, outcome, planned_row, write_rows
@@ -219,40 +220,38 @@ def _work(pipe: Connection, pin: str) -> None:
 def ray_engine(address: str | None = None, cpus: int | None = None) -> Engine:
     """Return an engine that hands runs to a Ray cluster: the cores of a run, or one accelerator, each.
 
+    Its nodes need this package with the extra ``trainers``, the modules of one's own methods and tasks, and no shared
+    disk. A run whose worker dies fails alone.
+
     Parameters
     ----------
     address : str, optional
-        Of a cluster; by default what ``RAY_ADDRESS`` says, else one on this machine.
+        Of a cluster; by default what ``RAY_ADDRESS`` says, else one is started on this machine.
     cpus : int, optional
         Cores of a cluster on this machine.
     """
-    try:
-        import ray
-        from ray.exceptions import RayError
-    except ImportError:
-        raise RunnerError("--engine ray needs Ray: pip install 'orbittrace-data[ray]'") from None
 
     def engine(configs: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Outcome]]:
-        ours = not ray.is_initialized()
-        if ours:
-            ray.init(address=address, num_cpus=cpus, log_to_driver=False, include_dashboard=False)
-        try:
+        if not configs:
+            return
+        with ray_cluster(address, cpus) as ray:
             task = ray.remote(max_retries=0)(execute)
             running = {}
+            device = configs[0]["device"]
+            if device != "cpu" and not ray.cluster_resources().get("GPU"):
+                raise RunnerError(
+                    f"the study runs on {device}, and the Ray cluster has no GPU: see `ray status`"
+                )
             for place, config in enumerate(configs):
                 gpus = 0 if config["device"] == "cpu" else 1
                 reference = task.options(num_cpus=config["threads"], num_gpus=gpus).remote(config)
                 running[reference] = place
             while running:
-                done, _ = ray.wait(list(running))
-                for reference in done:
+                for reference in ray.wait(list(running))[0]:
                     try:
                         result = ray.get(reference)
-                    except RayError as error:
+                    except ray.exceptions.RayError as error:
                         result = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
                     yield running.pop(reference), result
-        finally:
-            if ours:
-                ray.shutdown()
 
     return engine

@@ -28,6 +28,9 @@ def compare(
     engine: Annotated[
         str, typer.Option(help="local: this machine's cores or GPUs; ray: a Ray cluster.")
     ] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of a running Ray cluster; without it, one is started on this machine.")
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Runs at a time on this machine; by default one a core.")
     ] = None,
@@ -56,6 +59,10 @@ def compare(
 
     if engine not in ("local", "ray"):
         raise InputError(f"--engine is local or ray, got {engine!r}")
+    if address is not None and (engine != "ray" or workers is not None):
+        raise InputError(
+            "--address goes with --engine ray, and not with --workers: the cluster says how many"
+        )
     if "" not in sys.path and method:
         sys.path.insert(0, "")  # the methods of the folder that the command is called in
     assert study is not None
@@ -63,7 +70,7 @@ def compare(
     for spec in method or []:
         plan = plan.with_method(spec)
     out = out or Path("results") / plan.name
-    run = ray_engine(cpus=workers) if engine == "ray" else local_engine(places(plan.device, workers))
+    run = ray_engine(address, workers) if engine == "ray" else local_engine(places(plan.device, workers))
     try:
         rows = run_study(plan, out, run, note=lambda line: print(line, file=sys.stderr))
     except KeyboardInterrupt:
