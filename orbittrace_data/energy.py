@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .power_model import PowerModel
-from .sunlight import PPM, Piece, sunlight
+from .sunlight import PPM, Piece, ShadowTableError, sunlight
 from .trace import Trace
 
 UW_PER_W = 1_000_000
@@ -111,7 +111,7 @@ def energy_trace(
     >>> energy.gaps.tolist(), profile.at([40_000, 61_600]).tolist()
     ([[61600, 101156]], [1.0, 0.7])
     """
-    pieces = sunlight(_rows(shadows, trace.trace_id), trace.span_ms)
+    pieces = sunlight(_rows(shadows, trace), trace.span_ms)
     run = _Run(model)
     for piece in pieces:
         run.advance(piece)
@@ -138,13 +138,17 @@ def energy_trace(
     return energy, profile
 
 
-def _rows(shadows: Mapping[str, Any] | Any, trace_id: str) -> dict[str, NDArray[Any]]:
+def _rows(shadows: Mapping[str, Any] | Any, trace: Trace) -> dict[str, NDArray[Any]]:
     """Take the columns that matter, and of a table of many traces the rows of one."""
     wanted = ("occluder", "depth", "start_ms", "stop_ms", "max_obscuration")
     columns = {name: np.asarray(shadows[name]) for name in wanted}
     names = shadows if isinstance(shadows, Mapping) else getattr(shadows, "column_names", ())
     if "trace_id" in names:
-        mine = np.asarray(shadows["trace_id"]) == trace_id
+        mine = np.asarray(shadows["trace_id"]) == trace.trace_id
+        if trace.gap_count and not mine.any():
+            raise ShadowTableError(
+                f"the shadows have no row of {trace.trace_id}, which has gaps: give the trace that they belong to"
+            )
         columns = {name: column[mine] for name, column in columns.items()}
     return columns
 

@@ -391,7 +391,7 @@ def nanoseconds(value: Any, name: str) -> int:
         raise PlanError(f"{name} must be finite and not negative, got {value!r}")
     nanoseconds = round(Fraction(value) * NS_PER_S)
     if nanoseconds > MAX_DURATION_NS:
-        raise PlanError(f"{name} must be at most 73 years, got {value!r}")
+        raise PlanError(f"{name} must be at most 73 years, got {value} s")
     return nanoseconds
 
 

@@ -6,8 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .errors import InputError
 
 
@@ -68,7 +66,7 @@ class PowerModel:
         for column in fields(self):
             value = getattr(self, column.name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if column.name != "name" and not (number and np.isfinite(value)):
+            if column.name != "name" and not (number and -1e300 < value < 1e300):
                 raise PowerModelError(f"{column.name} must be a finite number, got {value!r}")
         ranges = {
             "panel_w": (0 < self.panel_w <= 1e9, "(0, 1e9] W"),
@@ -84,6 +82,11 @@ class PowerModel:
         for name, (holds, allowed) in ranges.items():
             if not holds:
                 raise PowerModelError(f"{name} must lie in {allowed}, got {getattr(self, name)}")
+        if self.battery_wh > 0 and self.resume_soc <= self.min_soc:
+            raise PowerModelError(
+                f"resume_soc must lie in (min_soc = {self.min_soc}, 1], got {self.resume_soc}: raise resume_soc, or lower "
+                "min_soc"
+            )
         band_s = (self.resume_soc - self.min_soc) * self.battery_wh * 3600 / self.load_w
         if self.battery_wh > 0 and band_s < 1:
             raise PowerModelError(
@@ -121,24 +124,34 @@ class PowerModel:
         if str(source) in shipped:
             path = files("orbittrace_data").joinpath("spacecraft", f"{source}.toml")
         try:
+            if not path.is_file():  # a pipe or a device might never end
+                raise FileNotFoundError
             document = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError:
             raise PowerModelError(
-                f"{source} is neither a readable file nor a spacecraft that ships here: "
+                f"{str(source)!r} is neither a readable file nor a spacecraft that ships here: "
                 f"give a TOML file or one of {', '.join(shipped)}"
             ) from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except ValueError as error:  # not UTF-8, not TOML, or a number of thousands of digits
             raise PowerModelError(f"{source} is no TOML file: {error}") from None
+        except RecursionError:
+            raise PowerModelError(f"{source} is no power system: its tables are nested too deeply") from None
         table = document.get("power")
         names = [column.name for column in fields(cls) if column.name != "name"]
         required = ["panel_w", "battery_wh", "load_w", "idle_w"]
-        if not isinstance(table, dict) or set(table) - set(names) or set(required) - set(table):
-            given = sorted(table) if isinstance(table, dict) else "none"
+        if not isinstance(table, dict):
+            raise PowerModelError(f"{source} has no table [power]: give one with {', '.join(required)}")
+        odd = [f"{name} is missing" for name in required if name not in table]
+        odd += [f"{name!r} is unknown" for name in table if name not in names]
+        if odd:
             raise PowerModelError(
-                f"{source} needs a table [power] with {', '.join(required)} and any of "
-                f"{', '.join(name for name in names if name not in required)}; it has {given}"
+                f"{source}: {', '.join(odd)}; a table [power] has {', '.join(required)} and any of "
+                f"{', '.join(name for name in names if name not in required)}"
             )
-        return cls(**table, name=path.name.removesuffix(".toml"))
+        try:
+            return cls(**table, name=path.name.removesuffix(".toml"))
+        except PowerModelError as error:
+            raise PowerModelError(f"{source}: {error}") from None
 
 
 def shipped_spacecraft() -> list[str]:

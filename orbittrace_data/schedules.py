@@ -131,13 +131,14 @@ def power_cap_trace(
     try:
         first = date.fromisoformat(start) if isinstance(start, str) else start
         first = datetime(first.year, first.month, first.day)
-        after = first + timedelta(days=days)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        raise ScheduleError(
-            f"start must be a date such as 2026-03-25 and days a whole number, got {start!r} and {days!r}"
-        ) from None
-    if days < 1:
-        raise ScheduleError(f"days must be at least 1, got {days}")
+    except (ValueError, TypeError, AttributeError):
+        raise ScheduleError(f"start must be a date such as 2026-03-25, got {start!r}") from None
+    if isinstance(days, bool) or not isinstance(days, int | np.integer) or days < 1:
+        raise ScheduleError(f"days must be a whole number of at least 1, got {days!r}")
+    try:
+        after = first + timedelta(days=int(days))
+    except OverflowError:
+        raise ScheduleError(f"{days} days from {start} end after the year 9999: give fewer") from None
     off = _daily(capped)
     begin_ms, end_ms = (_utc_ms(day.replace(tzinfo=clock)) for day in (first, after))
 
@@ -218,5 +219,5 @@ def _clock(ms: int) -> str:
 def _milliseconds(value: Seconds, name: str) -> int:
     milliseconds, rest = divmod(nanoseconds(value, name), 1_000_000)
     if rest or not milliseconds:
-        raise ScheduleError(f"{name} must be whole milliseconds and at least one, got {value!r} s")
+        raise ScheduleError(f"{name} must be whole milliseconds and at least one, got {value} s")
     return milliseconds

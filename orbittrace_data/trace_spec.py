@@ -26,6 +26,9 @@ FORMS = (
 )
 
 
+_NEVER_IN_AN_ID = frozenset("~#:./\\")
+
+
 class TraceSpecError(InputError):
     """A text that names no trace."""
 
@@ -67,12 +70,18 @@ def resolve_trace(spec: str, *, source: str | Path | None = None, version: str |
     """
     from .schedules import duty_cycle_trace, periodic_pause_trace
 
-    shift = re.fullmatch(r"(.+)~([^~#]+)#(\d+)", spec)
+    if not isinstance(spec, str):
+        raise TraceSpecError(f"{spec!r} names no trace: give a text, {FORMS}")
+    shift = re.fullmatch(r"(.+)~([^~#/]*)#([^~#/]*)", spec)
     if shift:
         from .forecast import shift_contacts
 
-        forecast = resolve_trace(shift[1], source=source, version=version)
-        return shift_contacts(forecast, duration_s(shift[2], spec), int(shift[3]))
+        sigma_s = duration_s(shift[2], spec)
+        if not re.fullmatch(r"[0-9]{1,18}", shift[3]):
+            raise TraceSpecError(
+                f"{shift[3]!r} in {spec!r} is no number of a draw: write 0 or more, as in ~20s#3"
+            )
+        return shift_contacts(resolve_trace(shift[1], source=source, version=version), sigma_s, int(shift[3]))
     kind, colon, rest = spec.partition(":")
     if colon and kind == "duty":
         return duty_cycle_trace(*_two_durations(rest, spec))
@@ -82,9 +91,9 @@ def resolve_trace(spec: str, *, source: str | Path | None = None, version: str |
         return _power_cap(rest, spec)
     if Path(spec).suffix.lower() in (".csv", ".json"):
         return _file(Path(spec))
-    if colon or not spec.strip():
-        raise TraceSpecError(f"{spec!r} names no trace: give {FORMS}")
     satellite, at, power = spec.partition("@")
+    if not satellite.strip() or set(satellite) & _NEVER_IN_AN_ID or (at and not power):
+        raise TraceSpecError(f"{spec!r} names no trace: give {FORMS}")
     if at:
         return energy_trace_of(satellite, power, source=source, version=version)[0]
     from .loader import load_trace
@@ -108,7 +117,17 @@ def energy_trace_of(
     Returns
     -------
     (Trace, ChargeProfile)
+
+    Raises
+    ------
+    TraceSpecError
+        If the trace is none of a satellite's sunlight.
     """
+    if set(trace_id) & (_NEVER_IN_AN_ID | {"@"}):
+        raise TraceSpecError(
+            f"{trace_id!r} has no shadows that a power system could run on: give a satellite's trace of the release, "
+            "such as leo-25544"
+        )
     from .energy import energy_trace
     from .loader import load_table, load_trace
     from .power_model import PowerModel
@@ -133,7 +152,7 @@ def duration_s(text: str, spec: str) -> Fraction:
     >>> duration_s("1.5h", "duty:1.5h/30m")
     Fraction(5400, 1)
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|h|d)", text.strip())
     if not match:
         raise TraceSpecError(
             f"{text!r} in {spec!r} is no duration: write a number and ms, s, m, h or d, as 90s"
@@ -145,7 +164,7 @@ def _power_cap(text: str, spec: str) -> Trace:
     from .schedules import power_cap_trace
 
     parts = text.split(",")
-    if len(parts) < 4 or not re.fullmatch(r"\d{1,5}d", parts[-1]):
+    if len(parts) < 4 or not re.fullmatch(r"[0-9]{1,5}d", parts[-1]):
         raise TraceSpecError(
             f"{spec!r} needs a zone, capped hours, a first day and whole days, "
             "as in cap:Europe/Berlin,17:00-21:00,2026-03-25,14d"

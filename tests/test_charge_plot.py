@@ -38,7 +38,7 @@ def test_show_takes_every_kind_of_trace(capsys):
     ("arguments", "message"),
     [
         (["leo-43613", "--power", "absent.toml"], "neither a readable file"),
-        (["duty:60m/35m", "--power", "cubesat-6u"], "no trace"),
+        (["duty:60m/35m", "--power", "cubesat-6u"], "has no shadows"),
         (["sleep:1s/1s"], "names no trace"),
     ],
 )

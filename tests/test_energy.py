@@ -310,6 +310,9 @@ def test_shadows_that_are_not_nested_are_refused(rows, message):
         ({"idle_w": 33}, r"load_w = 33\) W"),
         ({"charge_efficiency": 1.1}, "charge_efficiency"),
         ({"resume_soc": 0.7}, "raise resume_soc"),
+        ({"min_soc": 0.9, "resume_soc": 0.7}, r"resume_soc must lie in \(min_soc = 0.9, 1\], got 0.7"),
+        ({"resume_soc": 0.7000001}, "feeds the load for"),
+        ({"battery_wh": 10**400}, "finite"),
         ({"load_w": float("nan")}, "finite"),
         ({"load_w": True}, "finite"),
         ({"sun_angle_deg": 90}, "degrees"),
@@ -332,8 +335,16 @@ def test_shipped_spacecraft_are_read_and_a_copy_reads_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[power]\npanel_w = 1", "needs a table"),
         ("[power]\npanel_w=1\nbattery_wh=0\nload_w=1\nidle_w=0\ncolour=1", "colour"),
+        ("[power]\npanel_w = 1", "x.toml: battery_wh is missing, load_w is missing, idle_w is missing"),
+        ("power = 3", r"x.toml has no table \[power\]"),
+        (
+            '[power]\npanel_w="1"\nbattery_wh=0\nload_w=1\nidle_w=0',
+            "x.toml: panel_w must be a finite number, got '1'",
+        ),
+        ("[power]\npanel_w=1" + "0" * 400 + "\nbattery_wh=0\nload_w=1\nidle_w=0", "panel_w must be a finite"),
+        ("[power]\npanel_w=1" + "0" * 5000 + "\nbattery_wh=0\nload_w=1\nidle_w=0", "no TOML"),
+        ("a=" + "[" * 5000, "nested too deeply"),
         ("not toml", "no TOML"),
     ],
 )
@@ -344,6 +355,8 @@ def test_files_that_are_no_power_system_are_refused(tmp_path, text, message):
         PowerModel.read(path)
     with pytest.raises(PowerModelError, match="cubesat-6u"):
         PowerModel.read(tmp_path / "absent.toml")
+    with pytest.raises(PowerModelError, match="neither a readable file"):
+        PowerModel.read(tmp_path)
 
 
 def test_rows_of_one_trace_are_taken_from_a_table_of_many():
@@ -354,6 +367,8 @@ def test_rows_of_one_trace_are_taken_from_a_table_of_many():
     assert energy.trace_id == "a@bare"
     assert energy.gaps.tolist() == [[400, 900]]
     assert energy_trace(Trace("c", 1000, []), many, model)[0].is_control
+    with pytest.raises(ShadowTableError, match="no row of c, which has gaps"):
+        energy_trace(Trace("c", 1000, [[1, 2]]), many, model)
 
 
 def test_thresholds_that_are_met_exactly_count_as_met():

@@ -1,6 +1,7 @@
 import pytest
 
 from orbittrace_data import load_table, load_trace
+from orbittrace_data.cli import run
 from orbittrace_data.energy import energy_trace
 from orbittrace_data.errors import InputError
 from orbittrace_data.forecast import shift_contacts
@@ -41,6 +42,20 @@ def test_files_by_what_they_hold(tmp_path):
         ("absent.csv", "there is no file"),
         ("cap:Europe/Berlin,17:00-21:00,14d", "needs a zone"),
         ("cap:Europe/Berlin,17:00,2026-03-25,14d", "no span of hours"),
+        ("leo-25544~20s#-1", "'-1' in 'leo-25544~20s#-1' is no number of a draw: write 0 or more"),
+        ("leo-25544~20s#3x", "is no number of a draw"),
+        ("leo-25544~20s#" + "9" * 5000, "is no number of a draw"),
+        ("leo-25544~20s#٣", "is no number of a draw"),
+        ("leo-25544~#3", "'' in 'leo-25544~#3' is no duration"),
+        ("leo-25544~20s", "names no trace"),
+        ("leo-25544#3", "names no trace"),
+        ("~20s#3", "names no trace"),
+        ("duty:٣m/1m", "no duration"),
+        ("duty:" + "9" * 5000 + "s/1s", "no duration"),
+        ("leo-25544@", "names no trace"),
+        ("@cubesat-6u", "names no trace"),
+        ("power.toml", "names no trace"),
+        (25544, "25544 names no trace: give a text"),
     ],
 )
 def test_other_texts_are_refused_with_what_is_allowed(spec, message):
@@ -49,8 +64,24 @@ def test_other_texts_are_refused_with_what_is_allowed(spec, message):
 
 
 def test_errors_of_what_is_named_come_through():
-    with pytest.raises(InputError, match="whole milliseconds"):
+    with pytest.raises(InputError, match="whole milliseconds and at least one, got 0 s"):
         resolve_trace("duty:0s/5s")
+    with pytest.raises(InputError, match="at most 73 years, got 86400000000000 s"):
+        resolve_trace("duty:1000000000d/5s")
+    with pytest.raises(InputError, match="a date such as 2026-03-25, got '2026-02-30'"):
+        resolve_trace("cap:Europe/Berlin,17:00-21:00,2026-02-30,14d")
+    with pytest.raises(InputError, match="14 days from 9999-12-31 end after the year 9999"):
+        resolve_trace("cap:Europe/Berlin,17:00-21:00,9999-12-31,14d")
+
+
+@pytest.mark.parametrize(
+    "trace_id", ["duty:60m/35m", "leo-25544~20s#3", "leo-25544@cubesat-6u", "own.csv", "a/b"]
+)
+def test_a_power_system_needs_a_satellites_shadows(trace_id, capsys):
+    assert run(["show", trace_id, "--power", "cubesat-6u"]) == 2
+    error = capsys.readouterr().err
+    assert f"{trace_id!r} has no shadows that a power system could run on" in error
+    assert error.count("\n") == 1
 
 
 def test_released_traces_and_their_energy_traces(tmp_path):

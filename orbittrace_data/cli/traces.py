@@ -73,11 +73,12 @@ def show(
     from ..timeline import DAY_MS, plot_timeline, save_figure, terminal_day
     from ..trace_spec import energy_trace_of, resolve_trace
 
-    trace = resolve_trace(trace_id, source=source, version=version)
     more = []
-    if power is not None:
-        sunlit = trace
+    if power is None:
+        trace = resolve_trace(trace_id, source=source, version=version)
+    else:
         trace, profile = energy_trace_of(trace_id, power, source=source, version=version)
+        sunlit = resolve_trace(trace_id, source=source, version=version)
         more = energy_facts(sunlit, profile)
     if not 0 <= day * DAY_MS < trace.span_ms:
         raise InputError(
