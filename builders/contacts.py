@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..trace import DAY_MS
 from .batches import NODES_PER_BATCH, Array, Batch, Ints, batches
 from .element_set import ElementSet
 from .passages import Passages, join, passages
@@ -18,6 +19,10 @@ from .rows import DEPTHS, OCCLUDERS, in_order, no_rows, search, stack
 from .shadow import Occluder, ShadowModel, depths, occluders
 
 BETA_STEP_S = 21_600.0
+
+FIRST_MS = -410_227_200_000  # 1957-01-01: before it there was nothing in orbit
+# 2099-12-31: ERFA's Earth (epv00) ends with 2100-01-01T12:00, and the tables of the Sun reach a day beyond a span.
+LAST_MS = 4_102_358_400_000
 
 
 class SpanError(InputError):
@@ -72,11 +77,10 @@ def find_shadows(
     Raises
     ------
     SpanError
-        If the span is empty.
+        If the span is empty, or does not lie within 1957 to 2099.
     """
     model = ShadowModel() if model is None else model
-    if span_ms <= 0:
-        raise SpanError(f"span_ms must be positive, got {span_ms}: ask for at least one millisecond")
+    check_span(start_ms, span_ms)
     earth, *moons = occluders(model, start_ms, span_ms)
     wanted = depths(model)
     n = len(element_sets)
@@ -132,6 +136,28 @@ def find_shadows(
         beta[0],
         beta[1],
     )
+
+
+def check_span(start_ms: int, span_ms: int) -> None:
+    """Raise a SpanError for a span that is empty, or lies where the Sun and element sets are not known.
+
+    Parameters
+    ----------
+    start_ms, span_ms : int
+        As for `find_shadows`.
+    """
+    if span_ms <= 0:
+        raise SpanError(f"span_ms must be positive, got {span_ms}: ask for at least one millisecond")
+    if not FIRST_MS <= start_ms <= LAST_MS - span_ms:
+        raise SpanError(
+            f"{span_ms / DAY_MS:.6g} days from {_iso(start_ms)} do not lie within 1957-01-01 and 2099-12-31, the dates "
+            "for which the Sun's place is known and element sets mean something: choose another start or fewer days"
+        )
+
+
+def _iso(unix_ms: int) -> str:
+    """Write Unix milliseconds in ISO 8601, also beyond the years of `datetime`."""
+    return f"{np.datetime64(unix_ms, 'ms')}".removesuffix(".000") + "Z"
 
 
 def _beta_deg(batch: Batch, earth: Occluder, ends_ms: Ints) -> Array:

@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..manifest import VersionError, check_version
 from ..power_model import PowerModel
 from ..trace import DAY_MS
+from .contacts import check_span
 from .element_set import ElementSet, format_epoch
 from .gp import read_element_sets
 from .satellite_trace import next_day_ms, regime_of, span_of_days
@@ -39,9 +40,6 @@ BENCHMARK_POWER = {
 }
 LATEST = "1.1.0"
 DERIVED_VERSION = "0.1.0"
-
-FIRST_START_MS = -410_227_200_000  # 1957-01-01: before it there was nothing in orbit
-LAST_START_MS = 4_102_444_800_000  # 2100-01-01
 
 STALE_ELEMENTS_MS = 14 * DAY_MS
 MOST_NAMED = 100  # satellites in one remark
@@ -166,15 +164,13 @@ def make_recipe(
     chosen = [by_number[s.catalog_number] for s in selected]
     if start_ms is None:
         start_ms = next_day_ms(max(e.epoch_us for e in chosen))
-    if not FIRST_START_MS <= start_ms < LAST_START_MS:
-        raise InputError(
-            "the start must lie in the years 1957 to 2099, where leap seconds and element sets mean something"
-        )
+    span_ms = span_of_days(days)
+    check_span(start_ms, span_ms)
     recipe = Recipe(
         snapshot=snapshot,
         selected=selected,
         start_ms=start_ms,
-        span_ms=span_of_days(days),
+        span_ms=span_ms,
         model=ShadowModel(min_sunlight=min_sunlight),
         power=power,
     )

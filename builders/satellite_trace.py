@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from numbers import Real
 
 import numpy as np
 
@@ -178,6 +179,8 @@ def trace_from_elements(
     ------
     PropagationError
         If SGP4 cannot follow the satellite to the end of the span.
+    InputError
+        If the span does not lie within 1957 to 2099, or for anything else than is asked for here.
 
     Examples
     --------
@@ -185,7 +188,12 @@ def trace_from_elements(
     >>> trace_from_elements(read_snapshot("2024-09-22").element_sets[0], days=1).span_ms
     86400000
     """
-    model = model or ShadowModel()
+    if not isinstance(elements, ElementSet):
+        raise InputError(f"elements must be an ElementSet, as read_element_sets gives them, got {elements!r}")
+    if model is None:
+        model = ShadowModel()
+    elif not isinstance(model, ShadowModel):
+        raise InputError(f"model must be a ShadowModel, got {model!r}")
     start_ms = next_day_ms(elements.epoch_us) if start is None else unix_ms(start)
     span_ms = span_of_days(days)
     shadows = find_shadows([elements], start_ms, span_ms, model)
@@ -212,16 +220,18 @@ def next_day_ms(epoch_us: int) -> int:
 
 def span_of_days(days: float) -> int:
     """Return a span of days in whole milliseconds."""
-    if not (math.isfinite(days) and 0 < days <= 366):
-        raise InputError(f"days must be more than 0 and at most 366, got {days}")
+    if not isinstance(days, Real) or isinstance(days, bool) or not 0 < days <= 366:
+        raise InputError(f"days must be more than 0 and at most 366, got {days!r}")
     return max(round(days * DAY_MS), 1)
 
 
 def unix_ms(instant: datetime) -> int:
     """Return an instant as Unix milliseconds, UTC."""
+    if not isinstance(instant, datetime):
+        raise InputError(f"an instant must be a datetime with a time zone, got {instant!r}")
     if instant.tzinfo is None:
         raise InputError(f"{instant.isoformat()} has no time zone: add one, for example Z")
-    return (instant.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _orbit(elements: ElementSet, start_ms: int, beta_min_deg: float, beta_max_deg: float) -> Orbit:

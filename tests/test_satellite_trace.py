@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from orbittrace_data import load_trace
+from orbittrace_data.builders.contacts import SpanError
+from orbittrace_data.builders.recipe import make_recipe
 from orbittrace_data.builders.satellite_trace import (
     PropagationError,
     next_day_ms,
@@ -87,6 +89,32 @@ def test_a_satellite_that_decays_says_when_and_what_to_do():
 def test_a_span_that_cannot_be_is_refused(days):
     with pytest.raises(InputError, match="days must be more than 0 and at most 366"):
         span_of_days(days)
+
+
+@pytest.mark.parametrize(
+    ("start", "days"),
+    [
+        ("0001-01-01T00:00:00+14:00", 1),
+        ("1956-12-31T23:59:59.999Z", 1),
+        ("2099-12-30T00:00:00.001Z", 1),
+        ("2099-01-01T00:00:00Z", 366),
+        ("2100-01-01T00:00:00Z", 1),
+        ("9999-12-31T23:59:59-14:00", 366),
+    ],
+)
+def test_a_span_lies_within_the_dates_for_which_the_sun_is_known(start, days):
+    instant = datetime.fromisoformat(start)
+    with pytest.raises(SpanError, match="do not lie within 1957-01-01 and 2099-12-31"):
+        trace_from_elements(ELEMENTS[41866], instant, days)
+    with pytest.raises(SpanError, match="do not lie within 1957-01-01 and 2099-12-31"):
+        make_recipe(catalog=[41866], start_ms=unix_ms(instant), days=days)
+
+
+@pytest.mark.parametrize("start", ["1957-01-01T00:00:00Z", "2099-12-30T00:00:00Z"])
+def test_the_first_and_the_last_day_give_no_warning(start):
+    instant = datetime.fromisoformat(start)
+    assert trace_from_elements(ELEMENTS[41866], instant, 1).start == instant  # warnings are errors
+    assert make_recipe(catalog=[41866], start_ms=unix_ms(instant), days=1)[0].span_ms == 86_400_000
 
 
 def test_an_instant_needs_a_zone():

@@ -75,6 +75,13 @@ def test_every_form_says_the_same(iss, capsys):
     assert trace_from_elements(elements, start, 1.5, ShadowModel(min_sunlight=0.9)).gaps.tolist() == gaps
 
 
+def test_a_narrow_terminal_cuts_nothing(iss, capsys, monkeypatch):
+    wide = output(capsys, iss, "--days", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert output(capsys, iss, "--days", "1") == wide
+    assert " 2024-09-23 00:00:00.0  " in wide
+
+
 def test_the_output_is_the_same_every_time(iss, capsys):
     for form in ("--csv", "--json", "--ical"):
         assert output(capsys, iss, "--days", "1", form) == output(capsys, iss, "--days", "1", form)
@@ -170,6 +177,12 @@ def test_bad_records_are_told_and_the_good_ones_used(tmp_path, capsys):
         (["--min-sunlight", "0"], "min_sunlight must lie in (0, 1]"),
         (["--start", "tomorrow"], "is no ISO 8601 time"),
         (["--start", "2024-09-24T06:00:00"], "has no time zone"),
+        (
+            ["--start", "2100-01-01"],
+            "7 days from 2100-01-01T00:00:00Z do not lie within 1957-01-01 and 2099-12-31",
+        ),
+        (["--start", "0001-01-01"], "7 days from 0001-01-01T00:00:00Z do not lie within"),
+        (["--start", "9999-12-20"], "choose another start or fewer days"),
     ],
 )
 def test_bad_options_are_told(iss, options, sentence, capsys):

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from orbittrace_data import Trace, load_table, load_trace, load_traces
+from orbittrace_data.builders.recipe import make_recipe
+from orbittrace_data.builders.satellite_trace import trace_from_elements
+from orbittrace_data.builders.snapshot import read_snapshot
 from orbittrace_data.errors import InputError
 
 TRACE = Trace("demo", 100, [[30, 40]])
 NAIVE = datetime(2024, 9, 23)
 START = datetime(2024, 9, 23, tzinfo=UTC)
 MASKED = np.ma.masked_array([1, 2], [False, True])
+ELEMENTS = read_snapshot("2024-09-22").element_sets[0]
 NO_TIMES = [None, 2.5, float("nan"), "x", b"x", {}, object(), True, MASKED, [[1, 2], [3]], 10**30, START]
 NO_ONE_TIME = [*NO_TIMES, [], [1], [[1]]]
 NO_INSTANTS = [3, "2024", [], object(), NAIVE, np.datetime64("2024-09-23"), START.replace(microsecond=1)]
@@ -77,6 +81,28 @@ def test_instants(make, given):
 def test_sources_and_names(load, given):
     with pytest.raises(InputError):
         load(given)
+
+
+@pytest.mark.parametrize("given", [3, "2024-09-23", START.date(), NAIVE, []], ids=repr)
+def test_a_start_of_ones_own_satellite(given):
+    with pytest.raises(InputError, match="zone"):
+        trace_from_elements(ELEMENTS, given)
+
+
+@pytest.mark.parametrize("given", ["7", None, [], True, START, float("nan"), 10**400, 1j], ids=repr)
+def test_days_of_ones_own_satellite(given):
+    with pytest.raises(InputError, match="days must be"):
+        trace_from_elements(ELEMENTS, days=given)
+    with pytest.raises(InputError, match="days must be"):
+        make_recipe(days=given)
+
+
+@pytest.mark.parametrize("given", ["x", None, 5, [ELEMENTS]], ids=repr)
+def test_elements_and_model_of_ones_own_satellite(given):
+    with pytest.raises(InputError, match="must be an ElementSet"):
+        trace_from_elements(given)
+    with pytest.raises(InputError, match="must be a ShadowModel"):
+        trace_from_elements(ELEMENTS, model=given or 0)  # None is the default model
 
 
 def test_a_span_ends_within_the_calendar():

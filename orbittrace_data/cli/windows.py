@@ -239,10 +239,11 @@ def json_text(traces: list["Trace"], model: "ShadowModel", battery: "PowerModel 
 
 def print_tables(traces: list["Trace"]) -> None:
     """Print a table for each satellite."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(soft_wrap=True)
+    from .app import wide_console
+
+    console = wide_console()
     for trace in traces:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for title, justify in (
@@ -263,5 +264,5 @@ def print_tables(traces: list["Trace"]) -> None:
         facts = (
             f"{gaps}, duty cycle {trace.duty_cycle:.4f}, longest gap {trace.longest_gap_ms / 60_000:.1f} min"
         )
-        console.print(f"{trace.name} ({trace.trace_id}{epoch}): {facts}", highlight=False, markup=False)
+        console.print(f"{trace.name} ({trace.trace_id}{epoch}): {facts}", markup=False, soft_wrap=True)
         console.print(table)
