@@ -1,9 +1,14 @@
+import importlib
 import json
+import re
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from orbittrace_data import Trace
+from orbittrace_data.trainers.config import Config
 from orbittrace_data.trainers.methods import (
     AAT,
     METHODS,
@@ -16,6 +21,7 @@ from orbittrace_data.trainers.methods import (
     weak_with,
 )
 from orbittrace_data.trainers.schedule import reentry, reentry_length, warmup_cosine
+from orbittrace_data.trainers.tasks import task_named
 
 
 def test_the_factorial_has_weak_strong_and_aat_at_its_corners():
@@ -40,7 +46,7 @@ def test_ones_own_method(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     method = method_named("own_method_for_test:make")
-    assert method.to_json()["after_gap"] == "own_method_for_test:deed"
+    assert re.fullmatch("own_method_for_test:deed [0-9a-f]{16}", method.to_json()["after_gap"])
 
 
 @pytest.mark.parametrize(
@@ -101,3 +107,53 @@ def test_a_ramp_is_as_long_as_the_gap_calls_for():
     assert reentry(0, 19) == 0.05
     with pytest.raises(ValueError, match="beta in"):
         reentry_length(20, 1.0, 3)
+
+
+OWN = """
+import torch
+from orbittrace_data.trainers.methods import Method
+from orbittrace_data.trainers.tasks import Task
+
+def deed(gap, model, optimizer):
+    optimizer.state.clear()
+
+def method():
+    return Method("own", after_gap=deed)
+
+def task():
+    return Task("own", lambda: torch.nn.Linear(1, 1), lambda seed, step: torch.zeros(1, 1),
+        lambda model, batch: model(batch).sum(), lambda model: {})
+"""
+
+
+def test_an_edit_of_ones_own_code_makes_another_run(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "own_code_of_a_test.py"
+
+    def digests(text):
+        path.write_text(text)
+        sys.modules.pop("own_code_of_a_test", None)
+        importlib.invalidate_caches()
+        task_named.cache_clear()
+        hour = Trace("hour", 3_600_000, [[1_800_000, 3_600_000]])
+        configs = [
+            Config(task, hour, method, steps=5, step_s=60)
+            for task, method in (
+                ("own_code_of_a_test:task", "strong"),
+                ("resnet-mnist", "own_code_of_a_test:method"),
+                ("resnet-mnist", "strong"),
+                ("orbittrace_data.trainers.sizes:gpt2_narrow", "aat"),
+            )
+        ]
+        return [config.digest for config in configs]
+
+    before, again, after = digests(OWN), digests(OWN), digests(OWN + "\n# edited\n")
+    assert before == again
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False, False, True, True]
+
+
+def test_what_ships_has_no_code_in_its_identity():
+    # A change here would make every finished study run again.
+    assert set(AAT.to_json().values()) <= {"aat", True, False, "active", 20, None}
+    hour = Trace("hour", 3_600_000, [[1_800_000, 3_600_000]])
+    assert "task_code" not in Config("orbittrace_data.trainers.sizes:gpt2_narrow", hour).identity()

@@ -16,7 +16,7 @@ from orbittrace_data.trainers.advise import committed
 from orbittrace_data.trainers.claims import STATEMENTS
 from orbittrace_data.trainers.protocol import violations
 from orbittrace_data.trainers.records import read_rows, write_rows
-from orbittrace_data.trainers.report import as_html, as_json, as_markdown, interval, write_report
+from orbittrace_data.trainers.report import answer, as_html, as_json, as_markdown, interval, write_report
 from orbittrace_data.trainers.statistics import Estimate
 
 REGIMES = {
@@ -213,6 +213,17 @@ def test_verdicts_do_not_depend_on_the_order_of_rows():
     from orbittrace_data.trainers.claims import verdicts
 
     assert as_json(rows, verdicts(rows), []) == as_json(rows[::-1], verdicts(rows[::-1]), [])
+
+
+def test_one_comparison_is_no_comparisons():
+    from orbittrace_data.trainers.claims import verdicts
+
+    one = answer(verdicts(study_rows({("strong", "all", False): 0.0, ("aat", "all", False): 0.001})))
+    assert one.startswith("In 1 comparison with a tuned strong baseline (1 task), ")
+    assert answer([]) == "No method was compared with strong: there is no answer in these results."
+    assert answer(verdicts(example_rows())).startswith(
+        "In 4 comparisons with a tuned strong baseline (1 task), "
+    )
 
 
 def test_numbers():

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -193,6 +194,21 @@ def test_a_failure_gives_way_to_a_success(finished, tmp_path):
     failed = dict(rows[0], error="no", **dict.fromkeys(OUTCOME))
     write_rows(tmp_path / "rows.parquet", [failed])
     assert rows_digest(read_rows([tmp_path, out])) == rows_digest(rows)
+
+
+def test_a_newer_data_release_takes_nothing_from_finished_runs(finished, tmp_path):
+    # A config names its gaps, so a run under the same trace of a later release is the same run.
+    out, rows = finished
+    older = [row | {"release": row["release"] and "0.9.0"} for row in rows]
+    write_rows(tmp_path / "rows.parquet", older)
+    assert len(read_rows([tmp_path, out])) == len(rows)
+    kept = tmp_path / "kept"
+    shutil.copytree(out, kept)
+    for path in (kept / "runs").glob("*/row.json"):
+        row = json.loads(path.read_text())
+        path.write_text(json.dumps(row | {"release": row["release"] and "0.9.0"}))
+    again = run_study(study_from(SMALL), kept, serial, quiet)
+    assert rows_digest(again) == rows_digest(older)
 
 
 def test_folders_without_results_are_refused(tmp_path):

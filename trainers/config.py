@@ -11,7 +11,7 @@ from typing import Any, Literal
 from ..errors import InputError
 from ..plan import Plan
 from ..trace import Trace
-from .methods import STRONG, Method, Regime, method_named
+from .methods import STRONG, Method, Regime, code_digest, imported, method_named
 from .tasks import Task, task_named
 
 
@@ -146,7 +146,9 @@ class Config:
     def identity(self) -> dict[str, Any]:
         """Return what two runs must have in common to be the same one, in JSON's types."""
         task = self.resolved_task
-        return {
+        own = self.task if isinstance(self.task, str) and ":" in self.task else ""
+        code = code_digest(imported(own)) if own else ""
+        return ({"task_code": code} if code else {}) | {
             "task": task.name,
             "data_sha256": task.data_digest,
             "method": self.resolved_method.to_json(),

@@ -13,9 +13,12 @@ availability-aware training, as a factorial of three pillars on top of weak:
 So weak with no pillar is weak, and weak with ``clock`` alone is strong.
 """
 
+import hashlib
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -98,10 +101,12 @@ class Method:
             raise MethodError(f"method {self.name}: a wall-clock horizon needs clock='wall'")
 
     def to_json(self) -> dict[str, Any]:
-        """Return what decides a run; one's own functions stand as ``module:function``."""
+        """Return what decides a run; one's own functions stand as ``module:function`` and their code's digest."""
         own = {"after_gap": self.after_gap, "lr_factor": self.lr_factor}
         return asdict(replace(self, after_gap=None, lr_factor=None)) | {
-            name: None if function is None else f"{function.__module__}:{function.__qualname__}"
+            name: None
+            if function is None
+            else f"{function.__module__}:{function.__qualname__} {code_digest(function)}".rstrip()
             for name, function in own.items()
         }
 
@@ -168,6 +173,18 @@ def method_named(spec: str) -> Method:
         f"unknown method {spec!r}: allowed are {', '.join(METHODS)}, weak+PILLAR+... with the pillars "
         f"{', '.join(PILLARS)}, or one's own as module:function"
     )
+
+
+def code_digest(function: Callable[..., Any]) -> str:
+    """Return the beginning of the sha256 of the file that a function of one's own stands in.
+
+    So a run counts as another one when its code was edited. Empty for this package's own functions, which the version
+    stands for, and where there is no file.
+    """
+    path = getattr(sys.modules.get(function.__module__), "__file__", None)
+    if path is None or function.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return ""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
 
 
 def imported(spec: str) -> Callable[..., Any]:

@@ -87,9 +87,9 @@ def answer(found: Sequence[Verdict]) -> str:
     gains = [v for v in asked if v.verdict == FAILS]
     tasks = len({v.task for v in asked})
     said = (
-        f"In {len(asked)} comparisons with a tuned strong baseline ({tasks} task{'s' * (tasks > 1)}), availability-aware "
-        f"methods gained nothing beyond the noise of the data order in {count[HOLDS]}, gained more in {count[FAILS]}, "
-        f"and {count[UNDECIDED]} {'is' if count[UNDECIDED] == 1 else 'are'} undecided at this scale."
+        f"In {len(asked)} comparison{'s' * (len(asked) > 1)} with a tuned strong baseline ({tasks} task{'s' * (tasks > 1)}), "
+        f"availability-aware methods gained nothing beyond the noise of the data order in {count[HOLDS]}, gained more in "
+        f"{count[FAILS]}, and {count[UNDECIDED]} {'is' if count[UNDECIDED] == 1 else 'are'} undecided at this scale."
     )
     if gains:
         said += " They gained in: " + "; ".join(f"{v.task}, {v.compared}" for v in gains) + "."

@@ -101,14 +101,14 @@ def _folder(run: Run, out: Path) -> Path:
 
 
 def _read_row(run: Run, study: str, out: Path) -> Row | None:
-    """Return the row of a run that finished: its outcome as it was, its purpose as it is now."""
+    """Return the row of a run that finished: its outcome and data release as they were, its purpose as it is now."""
     try:
         kept = json.loads((_folder(run, out) / "row.json").read_text())
     except FileNotFoundError:
         return None
     if kept["config"] != run.config.digest:
         raise RunnerError(f"{_folder(run, out)} belongs to another config: remove it")
-    return planned_row(run, study) | {name: kept[name] for name in OUTCOME}
+    return planned_row(run, study) | {name: kept[name] for name in ("release", *OUTCOME)}
 
 
 def _write_run(run: Run, row: Row, log: bytes, out: Path) -> None:
