@@ -15,6 +15,12 @@ from .card import traces_markdown
 ROOT = Path(__file__).resolve().parent.parent
 SECOND_SNAPSHOT = "2026-08-16"
 CONTRASTING = ("leo-25544", "leo-26958", "meo-38833", "geo-28912")
+# Pictures in docs/ by the commands that README shows for them.
+PICTURES = {
+    "energy.png": "show leo-25544 --power cubesat-6u --plot energy.png",
+    "power-cap.png": "show cap:Europe/Berlin,17:00-21:00,2026-03-25,14d --plot power-cap.png",
+    "advice.png": "advise --trace leo-25544 --step-s 60 --state-gb 20 --disk-gb-s 1 --sigma 30s --mtbf 12h --plot advice.png",
+}
 
 
 def generated_blocks() -> dict[str, str]:
@@ -68,6 +74,8 @@ def main() -> None:
     docs = ROOT / "docs"
     docs.mkdir(exist_ok=True)
     save_figure(plot_timelines([load_trace(i) for i in CONTRASTING]), docs / "four-traces.png")
+    for name, command in PICTURES.items():
+        run([*command.split()[:-1], str(docs / name)])
 
 
 if __name__ == "__main__":

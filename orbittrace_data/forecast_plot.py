@@ -58,6 +58,8 @@ def plot_choices(choices: Sequence[Choice], step_ns: int, title: str) -> "Figure
     matplotlib.figure.Figure
     """
     figure, axis = _figure()
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
     intervals = sorted({choice.save_every or 0 for choice in choices})
     for i, every in enumerate(intervals):
         line = sorted((c.margin_ns / 1e9, 100 * c.overhead) for c in choices if (c.save_every or 0) == every)
@@ -77,13 +79,19 @@ def plot_choices(choices: Sequence[Choice], step_ns: int, title: str) -> "Figure
     axis.annotate(
         "best",
         (best.margin_ns / 1e9, 100 * best.overhead),
-        xytext=(8, -18),
+        xytext=(0, -20),
+        ha="center",
         textcoords="offset points",
         fontsize=9,
     )
     axis.set_xlabel("margin before each gap, s")
     axis.set_ylabel("available time beyond the\nuseful steps, % of them")
-    axis.set_ylim(bottom=0)
+    if best.overhead > 0:  # with no margin and few saves it may be fifty times the best
+        axis.set_yscale("log")
+        axis.set_ylim(bottom=100 * best.overhead / 2)
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda percent, _: f"{percent:g}"))
+        axis.yaxis.set_minor_locator(NullLocator())
     axis.set_title(title, loc="left", fontsize=10)
     axis.legend(fontsize=8, frameon=False)
     return figure
