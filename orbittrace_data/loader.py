@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import InputError
 from .manifest import (
+    CARD_NAME,
     MANIFEST_NAME,
     Manifest,
     ReleaseError,
@@ -19,6 +20,7 @@ from .manifest import (
     check_files,
     check_version,
     file_sha256,
+    parquet_files,
     read_manifest,
 )
 from .trace import REGIMES, Trace
@@ -92,12 +94,10 @@ def load_traces(
     >>> [trace.trace_id for trace in load_traces(config="energy", split="dev", regime="geo")]
     ['geo-31306@cubesat-6u', 'geo-27566@cubesat-6u']
     """
-    if config not in ("traces", "energy"):
+    if not isinstance(config, str) or config not in ("traces", "energy"):
         raise InputError(f"traces are in the configs traces and energy, got {config!r}")
-    if split is not None and split not in SPLITS:
-        raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
-    if regime is not None and regime not in REGIMES:
-        raise InputError(f"regime must be one of {', '.join(REGIMES)}, got {regime!r}")
+    _require_one_of("split", split, SPLITS)
+    _require_one_of("regime", regime, REGIMES)
     folder, manifest = open_release(source, version)
     _require_config(manifest, config)
     traces = []
@@ -176,12 +176,16 @@ def load_table(
 
     folder, manifest = open_release(source, version)
     _require_config(manifest, config)
-    if split is not None and split not in SPLITS:
-        raise InputError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    _require_one_of("split", split, SPLITS)
     files = manifest.files_of(config, split)
     if not files:
         raise InputError(f"config {config} of this release has no split {split!r}")
     return pa.concat_tables([_read(folder, manifest, file.path, file.rows) for file in files])
+
+
+def _require_one_of(what: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value is not None and not (isinstance(value, str) and value in allowed):
+        raise InputError(f"{what} must be one of {', '.join(allowed)}, got {value!r}")
 
 
 def _require_config(manifest: Manifest, config: str) -> None:
@@ -230,7 +234,7 @@ def open_release(source: str | Path | None = None, version: str | None = None) -
         )
     elif is_hub_id(source):
         return _open_from_hub(str(source), version)
-    elif Path(source).is_dir():
+    elif os.path.isdir(source):  # noqa: PTH112 - False, not an error, for a name that no system can hold
         folder = Path(source)
     else:
         raise InputError(
@@ -301,8 +305,17 @@ def _frozen() -> dict[str, dict[str, str]]:
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    """Give times and sizes of the files that are checked; of a folder without a manifest nothing is looked at."""
+    if not (folder / MANIFEST_NAME).is_file():
+        return ()
+    stamp = []
+    for path in (folder / MANIFEST_NAME, folder / CARD_NAME, *parquet_files(folder)):
+        try:
+            status = path.stat()
+            stamp.append((str(path), status.st_mtime_ns, status.st_size))
+        except OSError:  # it is not there, or no longer: the check itself says so
+            stamp.append((str(path), -1, -1))
+    return tuple(stamp)
 
 
 def is_hub_id(source: str | Path) -> bool:
@@ -313,7 +326,7 @@ def is_hub_id(source: str | Path) -> bool:
     >>> is_hub_id("namespace/orbittrace"), is_hub_id("./orbittrace"), is_hub_id("orbittrace")
     (True, False, False)
     """
-    if not isinstance(source, str) or Path(source).exists() or source.startswith((".", "~")):
+    if not isinstance(source, str) or source.startswith((".", "~")) or os.path.exists(source):  # noqa: PTH110 - as above
         return False
     parts = source.split("/")
     return len(parts) == 2 and all(parts)

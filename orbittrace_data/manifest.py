@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
@@ -205,6 +206,16 @@ def file_sha256(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def parquet_files(folder: str | Path) -> list[Path]:
+    """List the data files that lie in a release folder, named in its manifest or not."""
+    return sorted(
+        Path(root, name)
+        for root, _, names in os.walk(Path(folder, "data"))
+        for name in names
+        if name.endswith(".parquet")
+    )
+
+
 def check_files(folder: str | Path, manifest: Manifest) -> None:
     """Compare every data file's size and sha256 with the manifest, and find data that it does not name.
 
@@ -214,7 +225,7 @@ def check_files(folder: str | Path, manifest: Manifest) -> None:
         Naming the first file that is missing, differs or does not belong there.
     """
     named = {file.path for file in manifest.files}
-    for path in sorted(Path(folder, "data").rglob("*.parquet")):
+    for path in parquet_files(folder):
         if path.relative_to(folder).as_posix() not in named:
             raise ReleaseError(
                 f"{path} is not in the manifest, and load_dataset would take its rows for the release's: "

@@ -283,7 +283,7 @@ class Trace:
         >>> trace.wall_ms(30), trace.wall_ms(30, side="left"), trace.wall_ms(90)
         (40, 30, 100)
         """
-        if side not in ("left", "right"):
+        if not isinstance(side, str) or side not in ("left", "right"):
             raise InputError(f"side must be 'left' or 'right', got {side!r}")
         active = self._within(active_ms, self.active_total_ms, "active time")
         done, offset = self._inverse_clock

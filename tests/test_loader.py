@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from orbittrace_data import load_table, load_trace, load_traces, resolve_trace
 from orbittrace_data.errors import InputError
 from orbittrace_data.loader import BUNDLED, UnknownTraceError, open_release
-from orbittrace_data.manifest import ReleaseError, VersionError
+from orbittrace_data.manifest import NotAReleaseError, ReleaseError, VersionError
 from orbittrace_data.schema import CONFIGS
 from orbittrace_data.trace import Trace
 
@@ -108,6 +109,8 @@ def test_an_unknown_id_names_what_comes_near():
         ({"split": "train"}, InputError, "split must be one of dev, test, got 'train'"),
         ({"regime": "sso"}, InputError, "regime must be one of leo, meo, geo"),
         ({"source": "no-such-folder"}, InputError, "neither a folder here nor a Hub dataset"),
+        ({"source": "x" * 5000}, InputError, "neither a folder here nor a Hub dataset"),
+        ({"source": "a\0b"}, InputError, "neither a folder here nor a Hub dataset"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_in_a_sentence(arguments, error, sentence):
@@ -119,6 +122,26 @@ def test_an_unrelated_folder_is_no_release(tmp_path):
     (tmp_path / "stray.json").write_text("[1]")
     with pytest.raises(ReleaseError, match=r"is not an OrbitTrace release: it has no manifest\.json"):
         load_traces(source=tmp_path)
+
+
+def test_an_unrelated_folder_is_not_walked(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+
+    def refuse(*_):
+        raise AssertionError("the folder is listed before its manifest is looked for")
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(NotAReleaseError, match="is not an OrbitTrace release"):
+        load_traces(source=tmp_path)
+
+
+def test_names_that_come_and_go_beside_a_release_do_not_matter(release):
+    (release / "scratch").symlink_to("gone")
+    assert len(load_traces(source=release)) == 50
+    (release / "data" / "traces" / "gone.parquet").symlink_to("gone")
+    with pytest.raises(ReleaseError, match=r"gone\.parquet is not in the manifest"):
+        load_traces(source=release)
 
 
 def test_a_config_that_does_not_exist_is_refused():

@@ -66,10 +66,14 @@ def test_instants(make, given):
         make(given)
 
 
-@pytest.mark.parametrize("given", [3, 2.5, b"x", [], {}, object(), ""], ids=repr)
+@pytest.mark.parametrize(
+    "given", [3, 2.5, b"x", [], {}, object(), "", np.array([]), np.array(["dev"])], ids=repr
+)
 @pytest.mark.parametrize(
     "load",
     [
+        lambda given: load_traces(config=given),
+        lambda given: TRACE.wall_ms(5, side=given),
         load_trace,
         load_table,
         lambda given: load_traces(source=given),
