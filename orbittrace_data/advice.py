@@ -28,6 +28,8 @@ class Choice:
         Steps between saves within a window.
     overhead, worst_overhead : float
         Mean and greatest available time beyond the useful steps, as a share of them.
+    margin_share, lost_share : float
+        Means of that for margins, and for steps run again.
     lost_steps : float
         Mean number of steps run again.
     """
@@ -36,6 +38,8 @@ class Choice:
     save_every: int | None
     overhead: float
     worst_overhead: float
+    margin_share: float
+    lost_share: float
     lost_steps: float
 
 
@@ -101,7 +105,8 @@ def advise(
             except PlanError as error:
                 failure = error
                 continue
-            overheads = [plan.cost().overhead for plan in plans]
+            costs = [plan.cost() for plan in plans]
+            overheads = [cost.overhead for cost in costs]
             lost = [int(plan.lost_count.sum()) for plan in plans]
             choices.append(
                 Choice(
@@ -109,6 +114,8 @@ def advise(
                     every,
                     math.fsum(overheads) / len(plans),
                     max(overheads),
+                    sum(cost.margin_ns for cost in costs) / sum(cost.useful_ns for cost in costs),
+                    sum(cost.redone_ns for cost in costs) / sum(cost.useful_ns for cost in costs),
                     sum(lost) / len(plans),
                 )
             )

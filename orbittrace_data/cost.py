@@ -1,4 +1,4 @@
-"""Where the time of a run goes: useful steps, steps run twice, saves, restores, idle time and gaps."""
+"""Where the time of a run goes: useful steps, steps run twice, saves, restores, margins, idle time and gaps."""
 
 from dataclasses import dataclass, fields
 
@@ -19,9 +19,11 @@ class PlanCost:
         Steps that were lost and run again.
     save_ns, restore_ns : int
         Whole saves and restores.
+    margin_ns : int
+        Time left free before gaps, up to the plan's margin at each, where no step was lost.
     idle_ns : int
-        Available time besides: margins, ends of windows, windows passed over, gaps that did not come, and
-        steps and saves that were cut off.
+        Available time besides: ends of windows too short for a step, windows passed over, gaps that did not
+        come, and steps and saves that were cut off.
     gap_ns : int
         Unavailable time.
 
@@ -38,6 +40,7 @@ class PlanCost:
     redone_ns: int
     save_ns: int
     restore_ns: int
+    margin_ns: int
     idle_ns: int
     gap_ns: int
 
@@ -76,6 +79,9 @@ def plan_cost(plan: Plan) -> PlanCost:
     useful_ns, redone_ns = plan.steps * plan.step_ns, int(plan.lost_count.sum()) * plan.step_ns
     save_ns = int(saves.sum()) * plan.save_ns
     restore_ns = int((plan.first_step > 0).sum()) * plan.restore_ns
+    free_ns = plan.window_stop_ns - plan.train_stop_ns - plan.save_ns
+    held = (plan.lost_count == 0) & (np.arange(plan.window_count) < plan.window_count - 1)
+    margin_ns = int(np.clip(free_ns, 0, plan.margin_ns)[held].sum())
     gap_ns = int(plan.gap_ns.sum())
-    idle_ns = plan.finish_ns - gap_ns - useful_ns - redone_ns - save_ns - restore_ns
-    return PlanCost(useful_ns, redone_ns, save_ns, restore_ns, idle_ns, gap_ns)
+    idle_ns = plan.finish_ns - gap_ns - useful_ns - redone_ns - save_ns - restore_ns - margin_ns
+    return PlanCost(useful_ns, redone_ns, save_ns, restore_ns, margin_ns, idle_ns, gap_ns)

@@ -23,6 +23,9 @@ def test_costs_add_up_to_the_wall_clock_and_saves_are_counted_one_by_one(run):
     parts = plan.cost()
     assert parts.wall_ns == plan.finish_ns
     assert parts.idle_ns >= 0
+    assert 0 <= parts.margin_ns <= plan.margin_ns * (plan.window_count - 1)
+    if forecast.gaps.tolist() == actual.gaps.tolist():  # each gap was met with its margin free
+        assert parts.margin_ns == plan.margin_ns * (plan.window_count - 1)
     assert parts.gap_ns == plan.gap_ns.sum()
     assert parts.active_ns == plan.active_ns(steps - 1) + plan.step_ns + plan.save_ns
     saves = 0
@@ -36,7 +39,8 @@ def test_a_plan_that_holds_costs_its_saves_restores_and_margins():
     cost = ORBITS.plan(200, step_s=60, save_s=30, restore_s=15, margin_s=20).cost()
     # Windows: an hour, then 90 minutes each: 59 steps, then 88, then 53 and the end.
     assert (cost.redone_ns, cost.save_ns, cost.restore_ns) == (0, 3 * 30 * 10**9, 2 * 15 * 10**9)
-    assert cost.idle_ns == (3600 - 59 * 60 - 30 + 5400 - 88 * 60 - 45) * 10**9
+    assert cost.margin_ns == 2 * 20 * 10**9
+    assert cost.idle_ns == (3600 - 59 * 60 - 30 + 5400 - 88 * 60 - 45 - 2 * 20) * 10**9
     assert cost.gap_ns == 2 * 1800 * 10**9
     assert cost.overhead == pytest.approx((30 * 3 + 15 * 2 + 30 + 75) / 12_000)
 

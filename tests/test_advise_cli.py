@@ -32,7 +32,8 @@ def test_the_best_margin_is_the_least_that_covers_every_course(capsys):
     )
     rows = [line.split() for line in text.splitlines() if re.match(r" *\d+ ", line)]
     assert [float(row[0]) for row in rows] == [0, 20, 40, 60, 80, 120, 160]
-    lost = [float(row[-1].replace(",", "")) for row in rows]
+    margins, lost = ([float(row[column].rstrip("%")) for row in rows] for column in (-3, -2))
+    assert margins == sorted(margins)
     assert all(lost[:2])
     assert not any(lost[2:])
     assert "Young" not in text  # nothing is random

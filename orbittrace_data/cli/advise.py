@@ -145,15 +145,16 @@ def _print_margins(choices: "list[Choice]", step_s: float) -> None:
     from .app import wide_console
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("margin s", "save", "overhead", "worst", "steps run again"):
+    for name in ("margin s", "save", "overhead", "of it margins", "steps run again", "at worst"):
         table.add_column(name, justify="right", no_wrap=True)
     for choice in choices:
         table.add_row(
             f"{choice.margin_ns / 1e9:g}",
             _interval(choice, step_s),
             f"{choice.overhead:.3%}",
+            f"{choice.margin_share:.3%}",
+            f"{choice.lost_share:.3%}",
             f"{choice.worst_overhead:.3%}",
-            f"{choice.lost_steps:,.1f}",
         )
     wide_console().print(table)
 
