@@ -53,7 +53,7 @@ def kill_randomly(folder: Path, moments: random.Random) -> dict[str, int]:
         if child.returncode != -9:
             raise SystemExit(f"the training process failed with {child.returncode}")
         seen["kills"] += 1
-        seen["in mid-save"] += any((folder / "checkpoints").glob(".step-*.building"))
+        seen["in mid-save"] += any((folder / "checkpoints").glob(".step-*.orbittrace-building"))
 
 
 def main() -> None:

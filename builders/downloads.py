@@ -22,7 +22,11 @@ class CacheError(FailedError):
 
 @dataclass(frozen=True)
 class Download:
-    """What is remembered of a query: when it was asked, and the last data or the words that came."""
+    """What is remembered of a query: when it was asked, and the last data that came.
+
+    Where the newest answer was no data, ``words`` holds what the server said, or ``refused`` why its answer was not
+    taken.
+    """
 
     source: str
     asked_s: int
@@ -30,6 +34,7 @@ class Download:
     words: str = ""
     retrieved_s: int = 0
     sha256: str = ""
+    refused: str = ""
 
 
 def cache_folder() -> Path:

@@ -6,8 +6,11 @@ user's cache folder, a query is asked once in two hours, one request is in fligh
 nothing is retried, and only what reads as element sets is ever kept as data.
 """
 
+import codecs
 import hashlib
+import queue
 import re
+import threading
 import time
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -39,6 +42,10 @@ class QueryError(InputError):
 
 class FetchError(FailedError):
     """No data came: what the server said, or how the connection ended."""
+
+
+class RefusedAnswerError(FetchError):
+    """A whole answer came and was not taken: asking again would bring the same."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +90,19 @@ class Query:
             self.value.strip() and self.value.isprintable() and len(self.value) <= 64
         ):
             raise QueryError(f"{self.value!r} is no part of a satellite's name: give printable text")
-        parts = urlsplit(self.url)
+        try:
+            parts = urlsplit(self.url)
+            host, _ = parts.hostname, parts.port
+        except ValueError as error:
+            raise QueryError(
+                f"{self.url} is no address ({error}): give one such as {CELESTRAK_URL}"
+            ) from None
         if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
             raise QueryError(
                 f"{self.url} is not https: element sets are taken over a verified connection only"
             )
+        if not host:
+            raise QueryError(f"{self.url} names no server: give an address such as {CELESTRAK_URL}")
 
     @property
     def address(self) -> str:
@@ -150,21 +165,25 @@ def fetch(query: Query, limits: Limits = Limits()) -> Answer:
         if (
             last is not None
             and 0 <= now() - last.asked_s < INTERVAL_S
-            and (last.words or content is not None)
+            and (last.words or last.refused or content is not None)
         ):
             return _again(query, last, content)
         asked_s = int(now())
-        status, body = _get(query, limits)
-        words = _words(query, status, body)
-        if status >= 500:
-            raise FetchError(f'{query.host} failed ({status}): "{words}"; try again later')
-        if words is None:
-            new = Download(query.address, asked_s, 200, "", asked_s, hashlib.sha256(body).hexdigest())
-            answer = _answer(query, new, body)
-            remember(record, new, body)
-            return answer
-        earlier = last or Download(query.address, asked_s)
-        new = replace(earlier, asked_s=asked_s, status=status, words=words)
+        earlier = replace(last or Download(query.address, asked_s), asked_s=asked_s, words="", refused="")
+        try:
+            status, body = _get_within(query, limits)
+            words = _words(query, status, body)
+            if status >= 500:
+                raise FetchError(f'{query.host} failed ({status}): "{words}"; try again later')
+            if words is None:
+                new = Download(query.address, asked_s, 200, "", asked_s, hashlib.sha256(body).hexdigest())
+                answer = _answer(query, new, body)
+                remember(record, new, body)
+                return answer
+        except RefusedAnswerError as error:
+            remember(record, replace(earlier, status=200, refused=str(error)), None)
+            raise
+        new = replace(earlier, status=status, words=words)
         remember(record, new, None)
         if status == _NOT_UPDATED and content is not None:
             return _answer(
@@ -176,6 +195,8 @@ def fetch(query: Query, limits: Limits = Limits()) -> Answer:
 def _again(query: Query, last: Download, content: bytes | None) -> Answer:
     """Give the last answer in place of asking again."""
     wait = f"it is asked again from {utc(last.asked_s + INTERVAL_S)} on"
+    if last.refused:
+        raise FetchError(f"{last.refused}, at {utc(last.asked_s)}; {wait}")
     if last.words:
         wait = f"{_said(query, last)} at {utc(last.asked_s)}; {wait}"
     if content is None or (last.words and last.status != _NOT_UPDATED):
@@ -220,11 +241,14 @@ def fetch_satellites(numbers: list[int], format: str = "csv", url: str = CELESTR
     if len(answers) == 1:
         return answers[0]
     content = _join(format, [answer.content for answer in answers])
+    reading = read_element_sets(content)
+    if [e.catalog_number for e in reading.element_sets] != numbers or reading.problems:
+        raise FetchError("the answers cannot be joined into one file: fetch the satellites one by one")
     joined = Answer(
         content,
         " ".join(answer.source for answer in answers),
         max(answer.retrieved for answer in answers),
-        read_element_sets(content),
+        reading,
         tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
     )
     with alone() as folder:
@@ -239,7 +263,9 @@ def fetch_satellites(numbers: list[int], format: str = "csv", url: str = CELESTR
 def _answer(query: Query, download: Download, content: bytes, *notes: str) -> Answer:
     reading = read_element_sets(content)
     if query.key == "CATNR" and {e.catalog_number for e in reading.element_sets} != {int(query.value)}:
-        raise FetchError(f"{query.host} was asked for {query.value} and sent other objects: nothing was kept")
+        raise RefusedAnswerError(
+            f"{query.host} was asked for {query.value} and sent other objects: nothing was kept"
+        )
     return Answer(content, download.source, utc(download.retrieved_s), reading, notes)
 
 
@@ -250,7 +276,7 @@ def _words(query: Query, status: int, body: bytes) -> str | None:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise FetchError(
+        raise RefusedAnswerError(
             f"the answer of {query.host} is not UTF-8 (byte {error.start}): nothing was kept"
         ) from None
     try:
@@ -258,7 +284,7 @@ def _words(query: Query, status: int, body: bytes) -> str | None:
     except GpError:
         return _printable(body) or "(nothing)"
     if reading.format != _CONTENT_OF.get(query.format, query.format):
-        raise FetchError(
+        raise RefusedAnswerError(
             f"{query.host} was asked for {query.format.upper()} and sent {reading.format.upper()}: nothing was kept"
         )
     cut = [note for note in reading.notes if "no line end" in note]
@@ -266,7 +292,7 @@ def _words(query: Query, status: int, body: bytes) -> str | None:
     cut += [str(problem) for problem in reading.problems if problem.line == last_line]
     if cut or not reading.element_sets:
         reason = cut[0] if cut else str(reading.problems[0])
-        raise FetchError(f"the answer of {query.host} is not whole ({reason}): nothing was kept")
+        raise RefusedAnswerError(f"the answer of {query.host} is not whole ({reason}): nothing was kept")
     return None
 
 
@@ -290,6 +316,30 @@ def _advice(query: Query, status: int) -> str:
     return ""
 
 
+def _get_within(query: Query, limits: Limits) -> tuple[int, bytes]:
+    """Make the request in a thread of its own: a server that drips its headers keeps `requests` for ever."""
+    ended: queue.Queue[tuple[int, bytes] | BaseException] = queue.Queue()
+
+    def work() -> None:
+        try:
+            ended.put(_get(query, limits))
+        except BaseException as error:
+            ended.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        result = ended.get(timeout=limits.total_s + 1)  # a drip in the body ends by itself, in time
+    except queue.Empty:
+        raise FetchError(_too_slow(query, limits)) from None
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _too_slow(query: Query, limits: Limits) -> str:
+    return f"{query.host} was still sending after {limits.total_s:g} s: stopped, nothing was kept"
+
+
 def _get(query: Query, limits: Limits) -> tuple[int, bytes]:
     """Make one request (and follow redirects within the host), bounded in time and size."""
     import requests
@@ -307,9 +357,18 @@ def _get(query: Query, limits: Limits) -> tuple[int, bytes]:
                 ) as response:
                     if response.status_code not in _REDIRECTS:
                         return response.status_code, _body(query, response, deadline, limits)
-                    target = urljoin(address, response.headers.get("Location", ""))
-                    old, new = urlsplit(address), urlsplit(target)
-                    if (new.scheme, new.hostname, new.port) != (old.scheme, old.hostname, old.port):
+                    target = response.headers.get("Location", "")
+                    try:
+                        target = urljoin(address, target)
+                        old, new = urlsplit(address), urlsplit(target)
+                        elsewhere = (new.scheme, new.hostname, new.port) != (
+                            old.scheme,
+                            old.hostname,
+                            old.port,
+                        )
+                    except ValueError:
+                        elsewhere = True
+                    if elsewhere:
                         return response.status_code, f"go to {target}".encode("utf-8", "replace")
                     address = target
     except requests.exceptions.SSLError as error:
@@ -324,7 +383,9 @@ def _get(query: Query, limits: Limits) -> tuple[int, bytes]:
         raise FetchError(f"{query.host} fell silent for {limits.silence_s:g} s: try again later") from None
     except requests.exceptions.RequestException as error:
         raise FetchError(f"{query.host} could not be reached ({_reason(error)}): try again later") from None
-    raise FetchError(f"{query.host} redirected more than {_MAX_REDIRECTS} times")
+    except ValueError as error:  # requests looks at where a redirect leads, also where it is not to follow
+        raise RefusedAnswerError(f"{query.host} redirected to what is no address ({error})") from None
+    raise RefusedAnswerError(f"{query.host} redirected more than {_MAX_REDIRECTS} times")
 
 
 def _body(query: Query, response, deadline: float, limits: Limits) -> bytes:
@@ -336,13 +397,11 @@ def _body(query: Query, response, deadline: float, limits: Limits) -> bytes:
         while piece := response.raw.read1(65_536, decode_content=True):
             body += piece
             if len(body) > limits.max_bytes:
-                raise FetchError(
+                raise RefusedAnswerError(
                     f"{query.host} sent more than {limits.max_bytes / 2**20:g} MiB: stopped, nothing was kept"
                 )
             if time.monotonic() > deadline:
-                raise FetchError(
-                    f"{query.host} was still sending after {limits.total_s:g} s: stopped, nothing was kept"
-                )
+                raise FetchError(_too_slow(query, limits))
     except urllib3.exceptions.ReadTimeoutError:
         raise FetchError(f"{query.host} fell silent for {limits.silence_s:g} s: nothing was kept") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -367,7 +426,9 @@ def _reason(error: BaseException) -> str:
 def _join(format: str, contents: list[bytes]) -> bytes:
     """Join whole answers of one format."""
     if format == "json":
-        return b"[" + b",".join(content.strip()[1:-1] for content in contents) + b"]"
+        stripped = [content.removeprefix(codecs.BOM_UTF8).strip() for content in contents]
+        records = [text[1:-1] if text.startswith(b"[") else text for text in stripped]
+        return b"[" + b",".join(records) + b"]"
     if format == "csv":
         header, *rows = contents[0].splitlines(keepends=True)
         for content in contents[1:]:

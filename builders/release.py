@@ -1,6 +1,5 @@
 """Build a release: a Hugging Face dataset repository with data, manifest and card, swapped in whole."""
 
-import glob
 import hashlib
 import logging
 import shutil
@@ -79,8 +78,6 @@ def build_release(
     require_replaceable(out)
     work = work_folder_of(out)
     with lock(work):
-        for abandoned in work.parent.glob(f".{glob.escape(Path(out).name)}.*.building"):
-            shutil.rmtree(abandoned)  # a build was killed as it put its release together
         try:
             built = build_data(recipe, work, crew, continued=resume)
             manifest = _release(recipe, built, out, notes or {})

@@ -6,6 +6,7 @@ chunk counts as finished only if its files have the sha256 that were written dow
 
 import fcntl
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,14 @@ class Finished:
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Hold a work folder; the system lets go of it when the process ends, however it ends."""
+    """Hold a work folder; the system lets go of it when the process ends, however it ends.
+
+    Raises
+    ------
+    InputError
+        If something stands there that no build made: it is left as it is.
+    """
+    _require_ours(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         try:
@@ -56,7 +64,17 @@ def lock(folder: Path) -> Iterator[None]:
 def work_folder_of(out: str | Path) -> Path:
     """Return where the build of a release keeps its finished chunks: a hidden sibling."""
     out = Path(out).absolute()
-    return out.with_name(f".{out.name}.chunks")
+    return out.with_name(f".{out.name}.orbittrace-chunks")
+
+
+def _require_ours(folder: Path) -> None:
+    names = re.compile(r"\.lock|\.?chunk-[0-9]+|job\.json|\.job\.json\.[0-9]+\.tmp")
+    if folder.is_symlink() or (
+        folder.exists() and not (folder.is_dir() and all(names.fullmatch(p.name) for p in folder.iterdir()))
+    ):
+        raise InputError(
+            f"{folder} is where finished chunks are kept, but no build made it: move it away first"
+        )
 
 
 def begin(folder: Path, job: dict[str, Any]) -> int:

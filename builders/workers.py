@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 
 from .shards import Chunk, Shards, build_chunk
 
@@ -100,6 +100,7 @@ def _until_a_death(
     """Work a queue off until it is empty or a worker dies; return the chunks lost then, and how many ended."""
     ended = 0
     futures: dict[Future, Chunk] = {}
+    before = active_children()
     with ProcessPoolExecutor(workers, get_context("spawn"), _prepare_worker) as pool:
         try:
             while queue or futures:
@@ -116,6 +117,10 @@ def _until_a_death(
             for future in whole:
                 ended += 1
                 yield _result(future, futures.pop(future))
+        except BaseException:  # an interrupt: nobody waits for what is in flight
+            for worker in set(active_children()) - set(before):
+                worker.kill()
+            raise
     return list(futures.values()), ended
 
 

@@ -2,8 +2,11 @@
 
 import ctypes
 import errno
+import fcntl
 import os
+import re
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +18,8 @@ from .errors import FailedError, InputError
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file so that a reader, or a kill at any moment, meets the old content or the new.
 
+    A link is followed and stays, a file keeps its permissions, and a device or a pipe is written to as it is.
+
     Parameters
     ----------
     path : path
@@ -22,9 +27,19 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     data : bytes
     """
     path = Path(path)
+    permissions = None
+    with suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            path.write_bytes(data)
+            return
+        permissions = stat.S_IMODE(mode)
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
+            if permissions is not None:
+                os.fchmod(file.fileno(), permissions)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -79,10 +94,12 @@ def new_directory(target: str | os.PathLike[str], *, replace: bool = False) -> I
     if not replace:
         _refuse_existing(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    building = target.with_name(f".{target.name}.{os.getpid()}.building")
-    _remove(building)
+    _remove_abandoned(target)
+    building = _sibling(target, f"{os.getpid()}.orbittrace-building")
     building.mkdir()
+    descriptor = os.open(building, os.O_RDONLY)
     try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # held until the end, however it ends: a sign of life
         yield building
         sync_tree(building)
         if replace and target.exists():
@@ -96,14 +113,15 @@ def new_directory(target: str | os.PathLike[str], *, replace: bool = False) -> I
                 raise
         sync_directory(target.parent)
     finally:
+        os.close(descriptor)
         _remove(building)
 
 
 def recover(target: str | os.PathLike[str]) -> None:
     """Finish a replacement that was killed between its two renames (systems without an exchange)."""
     target = Path(target).absolute()
-    old = _retired(target)
-    if old.exists():
+    old = _sibling(target, "orbittrace-retired")
+    if old.is_dir() and not old.is_symlink():
         if target.exists():
             _remove(old)
         else:
@@ -117,15 +135,31 @@ def _refuse_existing(target: Path) -> None:
         raise InputError(f"{target} exists already: choose another place, or remove it first")
 
 
-def _retired(target: Path) -> Path:
-    return target.with_name(f".{target.name}.retired")
+def _sibling(target: Path, kind: str) -> Path:
+    """Name a hidden sibling, which nobody else would make by chance."""
+    return target.with_name(f".{target.name}.{kind}")
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what killed processes left of folders that were to become this one, but nothing that is being built."""
+    ours = re.compile(re.escape(f".{target.name}.") + r"[0-9]+\.orbittrace-building")
+    for path in target.parent.iterdir():
+        if ours.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            except BlockingIOError:
+                pass  # its process lives
+            finally:
+                os.close(descriptor)
 
 
 def _exchange(new: Path, target: Path) -> None:
     """Swap two folders in one step where the system can, else in two renames that `recover` finishes."""
     if _swap_names(new, target):
         return
-    old = _retired(target)
+    old = _sibling(target, "orbittrace-retired")
     target.rename(old)
     try:
         new.rename(target)

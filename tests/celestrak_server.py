@@ -164,6 +164,22 @@ class CelesTrak:
             request.wfile.flush()
             time.sleep(0.02)
 
+    def play_drip_header(self, request, data) -> None:
+        """A header that never ends."""
+        request.send_response(200)
+        request.flush_headers()
+        request.wfile.write(b"X-Long: ")
+        for _ in range(300):
+            request.wfile.write(b"A")
+            request.wfile.flush()
+            time.sleep(0.02)
+
+    def play_nowhere(self, request, data) -> None:
+        send(request, 302, b"", Location="http://[::1/x")
+
+    def play_no_port(self, request, data) -> None:
+        send(request, 302, b"", Location="http://127.0.0.1:99999999/x")
+
     def play_endless(self, request, data) -> None:
         head(request, 200, {"Connection": "close"})
         while True:

@@ -1,6 +1,7 @@
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,33 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
         atomic.write_bytes(path, "text, not bytes")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("old")
+    link.symlink_to("file")
+    atomic.write_bytes(link, b"new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+
+
+def test_a_private_file_stays_private(tmp_path):
+    file = tmp_path / "file"
+    file.touch(mode=0o600)
+    atomic.write_bytes(file, b"new")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    atomic.write_bytes(pipe, b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_new_folder_appears_when_the_block_ends(tmp_path):
@@ -122,10 +150,39 @@ def test_a_kill_between_the_two_renames_is_finished_by_the_next_command(tmp_path
     target = tmp_path / "release"
     target.mkdir()
     (target / "old").write_text("1")
-    target.rename(tmp_path / ".release.retired")  # as a kill leaves it
+    target.rename(tmp_path / ".release.orbittrace-retired")  # as a kill leaves it
     atomic.recover(target)
     assert (target / "old").read_text() == "1"
     assert [p.name for p in tmp_path.iterdir()] == ["release"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_being_built_stays(tmp_path):
+    killed = tmp_path / ".release.4711.orbittrace-building"
+    killed.mkdir()
+    theirs = tmp_path / ".release.chunks"
+    theirs.mkdir()
+    with atomic.new_directory(tmp_path / "release.v2") as other:
+        script = textwrap.dedent(
+            """
+            import sys
+            from orbittrace_data.atomic import new_directory
+            with new_directory(sys.argv[1]) as folder:
+                print("building", flush=True)
+                sys.stdin.readline()
+            """
+        )
+        command = [sys.executable, "-c", script, str(tmp_path / "release")]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "building\n"
+        assert not killed.exists()
+        with atomic.new_directory(tmp_path / "release") as folder:
+            (folder / "first").touch()
+        assert len(list(tmp_path.glob(".release.*.orbittrace-building"))) == 1 + other.match(".release.*")
+        process.communicate("\n")
+        (other / "second").touch()
+    assert process.returncode != 0  # the place was taken meanwhile
+    names = {".release.chunks", "release", "release.v2"}
+    assert {p.name for p in tmp_path.iterdir()} == names
 
 
 def test_when_the_second_rename_fails_the_old_folder_is_back(tmp_path, monkeypatch):

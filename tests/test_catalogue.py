@@ -179,7 +179,7 @@ def test_a_damaged_chunk_is_made_again(whole, tmp_path, monkeypatch, caplog):
 def test_a_build_killed_as_it_puts_the_release_together_loses_nothing(whole, tmp_path):
     recipe, _ = make_recipe(everything=True, days=DAYS)
     out = interrupted(tmp_path, recipe, 1)
-    abandoned = tmp_path / ".out.4711.building"
+    abandoned = tmp_path / ".out.4711.orbittrace-building"
     (abandoned / "data").mkdir(parents=True)
     files = {path.stat().st_ino for path in work_folder_of(out).glob("chunk-*/*.parquet")}
     build_release(recipe, out, resume=True)
@@ -404,3 +404,19 @@ def test_the_summary_counts_by_reason():
     assert summary(every)[-1] == "14 more reasons: see left_out in the manifest"
     with pytest.raises(InputError):
         Crew(workers=-1)
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["folder", "link"])
+def test_what_no_build_made_is_left_as_it_is(tmp_path, link):
+    recipe, _ = make_recipe(catalog=[25544], days=DAYS)
+    theirs = work_folder_of(tmp_path / "out")
+    if link:
+        (tmp_path / "theirs").mkdir()
+        theirs.symlink_to("theirs")
+    else:
+        theirs.mkdir()
+        (theirs / "mine").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match="no build made it"):
+        build_release(recipe, tmp_path / "out")
+    assert sorted(tmp_path.rglob("*")) == before

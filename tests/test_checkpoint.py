@@ -321,7 +321,7 @@ def test_rotation_goes_by_step_and_never_deletes_the_last_whole_one(tmp_path):
     save(100, keep=1)
     assert steps() == [100]
     assert checkpoint.newest(tmp_path)[1].step == 100
-    leftover = tmp_path / ".step-0000000101.123.building"
+    leftover = tmp_path / ".step-0000000101.123.orbittrace-building"
     leftover.mkdir()
     save(102)
     assert not leftover.exists()

@@ -8,6 +8,8 @@ import pytest
 from orbittrace_data import load_traces
 from orbittrace_data.cli import run
 
+ROOT = Path(__file__).parents[1]
+
 
 def test_help_names_every_command(capsys):
     assert run(["--help"]) == 0
@@ -53,6 +55,9 @@ def test_export_then_load_dataset_by_its_bare_name(tmp_path, monkeypatch, capsys
     assert run(["export"]) == 0
     rows = datasets.load_dataset("orbittrace", split="test", cache_dir=str(tmp_path / "cache"))
     assert rows["trace_id"] == [t.trace_id for t in load_traces(split="test")]
+    assert run(["export"]) == 0
+    assert "orbittrace holds it already" in capsys.readouterr().out
+    (tmp_path / "orbittrace" / "manifest.json").write_text("{}")
     assert run(["export"]) == 2
     assert "exists already" in capsys.readouterr().err
 
@@ -161,3 +166,36 @@ def test_a_terminal_without_block_characters_shows_the_day_all_the_same():
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert "  0 h |" in result.stdout
+
+
+def shell(script, tmp_path, **environment):
+    """Run a line of shell in a fresh folder; ``$O`` is the command."""
+    python = f"{sys.executable} -m orbittrace_data"
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script.replace("$O", python)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])} | environment,
+    )
+
+
+@pytest.mark.parametrize("closed", ["list >&-", "show leo-25544 >&-", "export e >&-", "export e 2>&-"])
+def test_a_closed_stream_stops_no_work(closed, tmp_path):
+    done = shell(f"$O {closed}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "e").is_dir() == ("export" in closed)
+
+
+@pytest.mark.parametrize("command", ["show leo-25544", "list", "--help"])
+def test_a_reader_that_leaves_is_no_failure(command, tmp_path):
+    done = shell(f"$O {command} | head -c1", tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_arguments_that_are_no_text_are_refused(tmp_path):
+    done = shell("$O export $'e\\xff'", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "orbittrace: b'e\\xff' is not UTF-8 text: rename it, or use a UTF-8 locale\n"
+    assert list(tmp_path.iterdir()) == []

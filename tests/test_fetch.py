@@ -169,8 +169,10 @@ FAILURES = {
     "bomb": "127.0.0.1 sent more than 0.190735 MiB: stopped, nothing was kept",
     "silent": "127.0.0.1 fell silent for 2 s: try again later",
     "drip": "127.0.0.1 was still sending after 3 s: stopped, nothing was kept",
+    "drip-header": "127.0.0.1 was still sending after 3 s: stopped, nothing was kept",
     "endless": "127.0.0.1 sent more than 0.190735 MiB: stopped, nothing was kept",
 }
+WHOLE = ("circle", "latin", "cut-unsaid", "bomb", "endless")  # asking again would bring the same
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -178,7 +180,32 @@ def test_what_is_not_whole_is_not_kept(server, cache, name):
     with pytest.raises(FetchError) as error:
         group(server, name)
     assert str(error.value).startswith(FAILURES[name])
-    assert [path.name for path in (cache / "downloads").iterdir()] == ["lock"]
+    assert not list((cache / "downloads").glob("*.data"))
+    asked = len(server.asked)
+    if name in WHOLE:
+        with pytest.raises(FetchError, match="it is asked again from") as again:
+            group(server, name)
+        assert str(again.value).startswith(FAILURES[name])
+        assert len(server.asked) == asked
+    else:
+        assert [path.name for path in (cache / "downloads").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("name", ["nowhere", "no-port"])
+def test_a_redirect_to_no_address_is_told(server, name):
+    with pytest.raises(FetchError, match="redirected to what is no address"):
+        group(server, name)
+
+
+@pytest.mark.parametrize("answers", [b"{}", b"[]"])
+def test_json_answers_are_joined_as_records_or_not_at_all(server, monkeypatch, answers):
+    def text(satellite):
+        whole = json_text(satellite).strip()
+        return whole if answers == b"[]" else whole[1:-1]
+
+    monkeypatch.setitem(celestrak_server.TEXTS, "json", text)
+    answer = fetch_satellites([25544, 799501621], "json", server.url)
+    assert [one["NORAD_CAT_ID"] for one in json.loads(answer.content)] == [25544, 799501621]
 
 
 @pytest.mark.parametrize("name", ["moved", "chunks", "gzip"])
@@ -234,6 +261,9 @@ def test_a_server_must_prove_who_it_is(server, tmp_path):
         (("GROUP", "stations", "yaml"), "the format 'yaml' is none of csv, json, xml, kvn, tle, 2le"),
         (("GROUP", "stations", "csv", "http://celestrak.org/gp.php"), "is not https"),
         (("GROUP", "stations", "csv", "file:///etc/passwd"), "is not https"),
+        (("GROUP", "stations", "csv", "http://[::1"), "is no address"),
+        (("GROUP", "stations", "csv", "https://a:99999999/"), "is no address"),
+        (("GROUP", "stations", "csv", "https://"), "names no server"),
     ],
 )
 def test_a_bad_question_is_not_asked(query, sentence):
@@ -275,6 +305,11 @@ def test_another_object_than_the_one_asked_for_is_refused(server, monkeypatch):
     monkeypatch.setitem(SATELLITES, "25545", ISS)
     with pytest.raises(FetchError, match="was asked for 25545 and sent other objects"):
         fetch_satellites([25545], url=server.url)
+    with pytest.raises(
+        FetchError, match=r"sent other objects: nothing was kept, at 20.*it is asked again from"
+    ):
+        fetch_satellites([25545], url=server.url)
+    assert len(server.asked) == 1
 
 
 def test_more_objects_than_the_one_asked_for_are_refused(server, monkeypatch):

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 import sys
 from importlib import import_module
 
@@ -13,6 +14,8 @@ COMMAND_MODULES = {
     "Training": ("train", "compare", "advise"),
     "Measuring": ("bench",),
 }
+
+_INTERRUPTED = 130  # the shell's exit code for Ctrl-C, which typer gives too
 
 # Refusals that are about the path that was given: bad input. A full disk is not.
 _ABOUT_THE_PATH = frozenset(
@@ -33,6 +36,9 @@ _ABOUT_THE_PATH = frozenset(
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    # A daemon may be started with its streams closed: what is said to nobody must not stop the work.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - open until the process ends
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
@@ -60,6 +66,13 @@ def run(arguments: list[str]) -> int:
     from .app import app
 
     debug = "--debug" in arguments
+    for argument in arguments:
+        given = os.fsencode(argument)
+        if given != argument.encode(errors="replace"):
+            print(
+                f"orbittrace: {given!r} is not UTF-8 text: rename it, or use a UTF-8 locale", file=sys.stderr
+            )
+            return 2
     for group, modules in COMMAND_MODULES.items():
         known = len(app.registered_commands)
         for module in modules:
@@ -71,17 +84,20 @@ def run(arguments: list[str]) -> int:
         result = command.main([a for a in arguments if a != "--debug"], "orbittrace", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        result = _INTERRUPTED
     except BrokenPipeError:
         return _closed_pipe()
+    except SystemExit as left:  # click leaves with 1 where the reader of our output went away
+        if isinstance(left.__context__, BrokenPipeError):
+            return _closed_pipe()
+        raise
     except OrbitTraceError as error:
         if debug:
             raise
         print(f"orbittrace: {error}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        if debug or error.errno is None:
+        if debug:
             raise
         print(f"orbittrace: {refusal(error)}", file=sys.stderr)
         return 2 if error.errno in _ABOUT_THE_PATH else 1
@@ -95,6 +111,8 @@ def run(arguments: list[str]) -> int:
             print("aborted", file=sys.stderr)
             return 1
         raise
+    if result == _INTERRUPTED:
+        print("interrupted", file=sys.stderr)
     return result if isinstance(result, int) else 0
 
 
@@ -106,7 +124,7 @@ def refusal(error: OSError) -> str:
     >>> refusal(PermissionError(errno.EACCES, "Permission denied", "/srv/orbittrace"))
     '/srv/orbittrace cannot be used (Permission denied): choose another place, or change what is there'
     """
-    reason = error.strerror or type(error).__name__
+    reason = error.strerror or str(error).partition("\n")[0] or type(error).__name__
     if error.filename is None:
         return f"the system refused ({reason}): nothing more was written"
     name = error.filename.decode(errors="replace") if isinstance(error.filename, bytes) else error.filename
@@ -115,7 +133,5 @@ def refusal(error: OSError) -> str:
 
 def _closed_pipe() -> int:
     """Leave quietly when the reader of our output went away (``| head``)."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

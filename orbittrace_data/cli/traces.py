@@ -160,12 +160,20 @@ def export(
     folder: Annotated[Path, typer.Argument(help="Where to write the release.")] = Path("orbittrace"),
 ) -> None:
     """Write the bundled release to a folder, so that load_dataset("orbittrace") works beside it."""
-    import shutil
-
     from ..atomic import new_directory
     from ..loader import BUNDLED, open_release
+    from ..manifest import MANIFEST_NAME
 
     _, manifest = open_release()
+    done = f'data version {manifest.version}; load it with load_dataset("{folder}")'
+    theirs = folder / MANIFEST_NAME
+    if theirs.is_file() and theirs.read_bytes() == (BUNDLED / MANIFEST_NAME).read_bytes():
+        open_release(folder)
+        print(f"{folder} holds it already: {done}")
+        return
     with new_directory(folder) as target:
-        shutil.copytree(BUNDLED, target, dirs_exist_ok=True)
-    print(f'wrote {folder}: data version {manifest.version}; load it with load_dataset("{folder}")')
+        for path in sorted(path for path in BUNDLED.rglob("*") if path.is_file()):
+            copy = target / path.relative_to(BUNDLED)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    print(f"wrote {folder}: {done}")
