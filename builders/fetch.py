@@ -357,18 +357,9 @@ def _get(query: Query, limits: Limits) -> tuple[int, bytes]:
                 ) as response:
                     if response.status_code not in _REDIRECTS:
                         return response.status_code, _body(query, response, deadline, limits)
-                    target = response.headers.get("Location", "")
-                    try:
-                        target = urljoin(address, target)
-                        old, new = urlsplit(address), urlsplit(target)
-                        elsewhere = (new.scheme, new.hostname, new.port) != (
-                            old.scheme,
-                            old.hostname,
-                            old.port,
-                        )
-                    except ValueError:
-                        elsewhere = True
-                    if elsewhere:
+                    target = urljoin(address, response.headers.get("Location", ""))
+                    old, new = urlsplit(address), urlsplit(target)
+                    if (new.scheme, new.hostname, new.port) != (old.scheme, old.hostname, old.port):
                         return response.status_code, f"go to {target}".encode("utf-8", "replace")
                     address = target
     except requests.exceptions.SSLError as error:
