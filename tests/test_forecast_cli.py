@@ -1,6 +1,7 @@
 """The command ``forecast``: a satellite moved along its orbit by a known time."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,7 +48,25 @@ def test_forecast_prints_the_misses_and_draws_them(files, capsys, tmp_path):
     text = capsys.readouterr().out
     row = next(line for line in text.splitlines() if line.startswith("25544 ISS"))
     assert "-20.0" in row or "-19.9" in row
+    assert "…" not in text
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_satellite_that_cannot_be_followed_ends_nothing(files, iss, capsys):
+    """A twin with a hundred times the drag has come down before the comparison begins."""
+    for path in files:
+        lines = Path(path).read_text().splitlines()
+        doomed = replace(
+            iss, catalog_number=5, name="DOOMED", bstar_per_earth_radius=0.9, line1=None, line2=None
+        )
+        Path(path).write_text("\n".join([*lines, doomed.name, *write_tle(doomed)]) + "\n")
+    assert run(["forecast", *files, "--days", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "25544 ISS" in captured.out
+    assert "DOOMED" not in captured.out
+    assert "left out: satellite 5 (DOOMED) is known for" in captured.err
+    assert run(["forecast", *files, "--days", "1", "--catalog", "5"]) == 1
+    assert "is known for" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_forecast_says_what_it_cannot_compare(files, capsys):

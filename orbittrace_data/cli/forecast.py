@@ -29,7 +29,7 @@ def forecast(
     from rich.table import Table
 
     from ..builders.gp import read_element_sets
-    from ..builders.satellite_trace import next_day_ms, trace_from_elements
+    from ..builders.satellite_trace import PropagationError, next_day_ms, trace_from_elements
     from ..errors import InputError
     from ..forecast import find_misses
     from ..progress import progress
@@ -60,8 +60,10 @@ def forecast(
         "unforeseen", "absent", "margin s",
     ):  # fmt: skip
         table.add_column(name, justify="left" if name == "satellite" else "right", no_wrap=True)
+    failure = None
     with progress("forecasts", len(shared), "satellites") as advance:
         for number in shared:
+            advance(1)
             before, after = sets[0][number], sets[1][number]
             if before.epoch_us > after.epoch_us:
                 raise InputError(f"satellite {number}: {old} is newer than {new}: give the older file first")
@@ -71,7 +73,12 @@ def forecast(
                 if start
                 else epoch + timedelta(milliseconds=next_day_ms(after.epoch_us))
             )
-            predicted, actual = (trace_from_elements(e, first, days) for e in (before, after))
+            try:
+                predicted, actual = (trace_from_elements(e, first, days) for e in (before, after))
+            except PropagationError as error:
+                failure = error
+                print(f"left out: {error}", file=sys.stderr)
+                continue
             misses = find_misses(predicted, actual)
             table.add_row(
                 f"{number} {after.name}",
@@ -83,7 +90,8 @@ def forecast(
                 str(len(misses.absent)),
                 f"{misses.margin_ms / 1000:.3f}",
             )
-            advance(1)
+    if not table.row_count and failure is not None:
+        raise failure
     if plot is not None:
         from ..forecast_plot import plot_misses
 
