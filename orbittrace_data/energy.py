@@ -141,16 +141,21 @@ def energy_trace(
 def _rows(shadows: Mapping[str, Any] | Any, trace: Trace) -> dict[str, NDArray[Any]]:
     """Take the columns that matter, and of a table of many traces the rows of one."""
     wanted = ("occluder", "depth", "start_ms", "stop_ms", "max_obscuration")
-    columns = {name: np.asarray(shadows[name]) for name in wanted}
+    columns = {name: _column(shadows[name]) for name in wanted}
     names = shadows if isinstance(shadows, Mapping) else getattr(shadows, "column_names", ())
     if "trace_id" in names:
-        mine = np.asarray(shadows["trace_id"]) == trace.trace_id
+        mine = _column(shadows["trace_id"]) == trace.trace_id
         if trace.gap_count and not mine.any():
             raise ShadowTableError(
                 f"the shadows have no row of {trace.trace_id}, which has gaps: give the trace that they belong to"
             )
         columns = {name: column[mine] for name, column in columns.items()}
     return columns
+
+
+def _column(column: Any) -> NDArray[Any]:
+    # pyarrow's own way to NumPy imports pandas, for half a second.
+    return np.asarray(column.to_pylist() if hasattr(column, "to_pylist") else column)
 
 
 @dataclass

@@ -221,6 +221,10 @@ HEAVY = (
         "import orbittrace_data",
         "from orbittrace_data import load_traces; assert len(load_traces()) == 50",
         "from orbittrace_data import load_trace; load_trace('leo-25544').plan(100, step_s=60)",
+        "from orbittrace_data import load_traces; assert len(load_traces(config='energy')) == 50",
+        "from orbittrace_data import resolve_trace; resolve_trace('leo-25544@cubesat-6u~20s#1')",
+        "from orbittrace_data import resolve_trace; resolve_trace('cap:Europe/Berlin,17:00-21:00,2026-03-25,3d')",
+        "from orbittrace_data import resolve_trace; resolve_trace('duty:1h/5m').plan(9, step_s=60, save_every=3).cost()",
     ],
 )
 def test_loading_imports_nothing_heavy(code):
