@@ -143,7 +143,7 @@ def _lines(shadows: Any, span_ms: int) -> list[Piece]:
     columns = {name: np.asarray(shadows[name]) for name in ("occluder", "depth", "start_ms", "stop_ms")}
     obscuration = np.asarray(shadows["max_obscuration"], np.float64)
     lines = []
-    for occluder in np.unique(columns["occluder"]):
+    for occluder in sorted(set(columns["occluder"].tolist())):
         rows = {}
         for depth in ("penumbra", "half", "umbra"):
             at = np.flatnonzero((columns["occluder"] == occluder) & (columns["depth"] == depth))
