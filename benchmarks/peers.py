@@ -1,20 +1,17 @@
 """What others take for the same shadow contacts, and how far they are from ours.
 
     pip install -e '.[bench]'
-    PYTHONPATH=. python benchmarks/peers.py [--days 7] [--rounds 3]
+    PYTHONPATH=. python benchmarks/peers.py [FILE] [--days 7] [--rounds 3] [--satellites 100]
 
-One satellite (ISS) and, for the packages that work on many, the bundled snapshot's satellites below 2,000 km; the
-Earth's shadow only. All run in turn, several rounds; CPU times are medians. Each peer has its own definition of the
-shadow, so its boundaries are compared with ours under the nearest one: their disagreement says what its choices and its
-step cost, not only its errors.
-
-skyfield        find_discrete on is_sunlit: a point Sun (geometric, DE421) and a sphere of 6,378 km
-satkit          shadowfunc (Montenbruck & Gill) at 60 s, then bisection to 1 ms: a sphere, its analytic Sun
-orbit-predictor eclipses_since: the penumbra cone of a 6,371 km sphere, its analytic Sun, to 10 ms
-plain scan      vectorised sgp4 at 1 s, a cylinder of 6,378 km and our own Sun; chords between seconds
+ISS alone, then low satellites in bulk (of a file or a snapshot, by default a bundled one; with shifted nodes where it
+holds fewer); the Earth's shadow only. All run in turn, several rounds; CPU times are medians. Each peer has its own
+definition of the shadow, so its boundaries are compared with ours under the nearest one: their disagreement says what
+its choices and its step cost, not only its errors. Raw figures go into a dated folder.
 """
 
 import argparse
+import json
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -22,79 +19,123 @@ from importlib.resources import files
 from statistics import median
 
 import numpy as np
-import satkit
-from orbit_predictor.sources import get_predictor_from_tle_lines
-from skyfield.almanac import find_discrete
-from skyfield.api import EarthSatellite, load, load_file
+
+try:
+    import satkit
+    from orbit_predictor.sources import get_predictor_from_tle_lines
+    from skyfield.almanac import find_discrete
+    from skyfield.api import EarthSatellite, load, load_file
+except ImportError as error:
+    sys.exit(f"the peers need the extra bench ({error}): pip install 'orbittrace-data[bench]'")
+from scaling import machine, repeated, results_folder
 
 from orbittrace_data.builders.contacts import find_shadows
 from orbittrace_data.builders.propagation import satrec, states
+from orbittrace_data.builders.recipe import make_recipe
 from orbittrace_data.builders.satellite_trace import regime_of
 from orbittrace_data.builders.shadow import ShadowModel, occluders
 from orbittrace_data.builders.snapshot import read_snapshot
+from orbittrace_data.builders.tle_writer import write_tle
+from orbittrace_data.trace import DAY_MS
 
-START = datetime(2024, 9, 23, tzinfo=UTC)
-START_MS = int(START.timestamp()) * 1000
 SPHERE = ShadowModel(earth="sphere", moon=False)
+DEFINITIONS = {
+    "orbittrace": "an oblate Earth: penumbra, half and umbra, refined to 1e-9 s",
+    "skyfield": "`find_discrete` on `is_sunlit`: a point Sun (geometric, DE421), a sphere of 6,378 km",
+    "satkit": "`shadowfunc` (Montenbruck & Gill) at 60 s, bisected to 1 ms: a sphere, its analytic Sun",
+    "orbit-predictor": "`eclipses_since`, to 10 ms: the penumbra of a sphere of 6,371 km, its analytic Sun",
+    "plain scan": "vectorised sgp4 at 1 s: a cylinder of 6,378 km, our Sun, chords between seconds",
+}
+NEAREST = {"skyfield": "half", "satkit": "half", "orbit-predictor": "penumbra", "plain scan": "half"}
 
 
 def main() -> None:
-    """Print two tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Print two tables, and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "source", nargs="?", default="2024-09-22", help="a file of element sets, or a snapshot"
+    )
     parser.add_argument("--days", type=int, default=7)
     parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    days = arguments.days
+    parser.add_argument("--satellites", type=int, default=100, help="how many in bulk")
+    parser.add_argument("--out", help="by default a dated folder in benchmarks/results")
+    parser.add_argument("--quick", action="store_true", help="one day, one round, three satellites")
+    given = parser.parse_args()
+    days, rounds, count = (1, 1, 3) if given.quick else (given.days, given.rounds, given.satellites)
     satkit.frametransform.disable_eop_time_warning()
-    satellites = [e for e in read_snapshot("2024-09-22").element_sets if regime_of(e) == "leo"]
-    iss = [element_set for element_set in satellites if element_set.catalog_number == 25544]
-    peers = {
-        "orbittrace": (ours, None),
-        "skyfield": (with_skyfield, "half"),
-        "satkit": (with_satkit, "half"),
-        "orbit-predictor": (with_orbit_predictor, "penumbra"),
-        "plain scan, 1 s": (plain_scan, "half"),
+    recipe, _ = make_recipe(given.source, everything=True, days=days)
+    low = tuple(e for e in recipe.snapshot.element_sets if regime_of(e) == "leo")
+    if not low:
+        sys.exit(f"{given.source} holds no satellite in a low orbit: give another file")
+    iss = [e for e in read_snapshot("2024-09-22").element_sets if e.catalog_number == 25544]
+    figures = {
+        "machine": machine(),
+        "source": recipe.snapshot.name,
+        "days": days,
+        "start_ms": recipe.start_ms,
     }
-    for title, chosen, names in (
-        (f"ISS, {days} days", iss, list(peers)),
-        (
-            f"{len(satellites)} low satellites, {days} days",
-            satellites,
-            ["orbittrace", "satkit", "plain scan, 1 s"],
-        ),
-    ):
-        spent = {name: [] for name in names}
-        found = {}
-        for _ in range(arguments.rounds):
-            for name in names:
-                began = time.process_time()
-                if name == "orbittrace":
-                    found[name] = ours(chosen, days)
-                else:
-                    found[name] = [peers[name][0](element_set, days) for element_set in chosen]
-                spent[name].append(time.process_time() - began)
-        base = median(spent["orbittrace"])
+    for title, chosen in (("ISS", iss), (f"{count:,} low satellites", repeated(low, count))):
+        figures[title] = compare(chosen, recipe.start_ms, days, rounds)
+        print_peers(f"{title}, {days} day{'s' * (days > 1)}", figures[title])
+    out = results_folder(given.out)
+    (out / "peers.json").write_text(json.dumps(figures, indent=1) + "\n")
+    print(f"\nwrote {out / 'peers.json'}")
+
+
+def compare(element_sets, start_ms, days, rounds):
+    """Measure everyone in turn, and how far each is from ours."""
+    lines = [write_tle(element_set) for element_set in element_sets]
+    runs = {
+        "orbittrace": lambda: ours(element_sets, start_ms, days),
+        "skyfield": lambda: [with_skyfield(one, start_ms, days) for one in lines],
+        "satkit": lambda: [with_satkit(one, start_ms, days) for one in lines],
+        "orbit-predictor": lambda: [with_orbit_predictor(one, start_ms, days) for one in lines],
+        "plain scan": lambda: [plain_scan(one, start_ms, days) for one in element_sets],
+    }
+    figures = {name: {"cpu_s": []} for name in runs}
+    found = {}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            began = time.process_time()
+            found[name] = run()
+            figures[name]["cpu_s"].append(time.process_time() - began)
+    figures["orbittrace"]["boundaries"] = int((found["orbittrace"].depth == "half").sum()) * 2
+    for name, depth in NEAREST.items():
+        off = disagreement(found[name], element_sets, start_ms, days, depth)
+        figures[name] |= {
+            "boundaries": len(off),
+            "disagreement_s": {"median": float(np.median(off)), "largest": float(off.max())},
+        }
+    return figures
+
+
+def print_peers(title, figures):
+    """Print a table in Markdown."""
+    print(f"\n### {title}\n")
+    print(
+        "| | what it finds | CPU s | spread | times ours | boundaries | disagreement, s (median, largest) |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|")
+    base = median(figures["orbittrace"]["cpu_s"])
+    for name, one in figures.items():
+        seconds = median(one["cpu_s"])
+        spread = (max(one["cpu_s"]) - min(one["cpu_s"])) / seconds
+        off = one.get("disagreement_s")
+        apart = f"{off['median']:.3f}, {off['largest']:.3f}" if off else "(penumbra and umbra besides)"
         print(
-            f"\n{title}\n\n| | CPU s | times ours | boundaries | disagreement, s (median, largest) |\n|---|---|---|---|---|"
+            f"| {name} | {DEFINITIONS[name]} | {seconds:.4f} | {spread:.0%} | {seconds / base:.1f} "
+            f"| {one['boundaries']} | {apart} |",
+            flush=True,
         )
-        for name in names:
-            seconds = median(spent[name])
-            line = f"| {name} | {seconds:.4f} | {seconds / base:.1f} |"
-            if name == "orbittrace":
-                count = int((found[name].depth == "half").sum()) * 2
-                print(line + f" {count} (and as many of penumbra and umbra) | |")
-                continue
-            matched, off = disagreement(found[name], chosen, days, peers[name][1])
-            print(line + f" {matched} | {np.median(off):.3f}, {off.max():.3f} |", flush=True)
 
 
-def ours(element_sets, days):
-    return find_shadows(element_sets, START_MS, days * 86_400_000, ShadowModel(moon=False))
+def ours(element_sets, start_ms, days):
+    return find_shadows(element_sets, start_ms, days * DAY_MS, ShadowModel(moon=False))
 
 
-def disagreement(found, element_sets, days, depth):
-    """Compare a peer's boundaries [s], any order, with ours of one depth under a sphere."""
-    shadows = find_shadows(element_sets, START_MS, days * 86_400_000, SPHERE)
+def disagreement(found, element_sets, start_ms, days, depth):
+    """Give how far a peer's boundaries [s], any order, are from ours of one depth under a sphere."""
+    shadows = find_shadows(element_sets, start_ms, days * DAY_MS, SPHERE)
     off = []
     for i, times in enumerate(found):
         rows = (shadows.satellite == i) & (shadows.depth == depth)
@@ -104,21 +145,25 @@ def disagreement(found, element_sets, days, depth):
             k = np.clip(np.searchsorted(edges, times), 1, len(edges) - 1)
             nearest = np.minimum(np.abs(edges[k] - times), np.abs(edges[k - 1] - times))
             off.append(nearest[nearest < 120])
-    joined = np.concatenate(off)
-    return len(joined), joined
+    return np.concatenate(off)
 
 
-def with_skyfield(element_set, days):
+def with_skyfield(lines, start_ms, days):
     timescale, ephemeris = skyfield_data()
-    satellite = EarthSatellite(element_set.line1, element_set.line2, element_set.name, timescale)
+    satellite = EarthSatellite(*lines, "", timescale)
+    start = utc(start_ms)
 
     def sunlit(t):
         return satellite.at(t).is_sunlit(ephemeris)
 
-    sunlit.step_days = 1 / element_set.mean_motion_rev_per_day / 16  # sixteen to a revolution
-    t0 = timescale.from_datetime(START)
-    times, _ = find_discrete(t0, timescale.from_datetime(START + timedelta(days=days)), sunlit)
-    return (times.utc_datetime() - START).astype("timedelta64[us]").astype(float) / 1e6
+    sunlit.step_days = 2 * np.pi / satellite.model.no_kozai / 1440 / 16  # sixteen to a revolution
+    t0 = timescale.from_datetime(start)
+    times, _ = find_discrete(t0, timescale.from_datetime(start + timedelta(days=days)), sunlit)
+    return (times.utc_datetime() - start).astype("timedelta64[us]").astype(float) / 1e6
+
+
+def utc(start_ms):
+    return datetime.fromtimestamp(start_ms / 1000, UTC)
 
 
 @lru_cache(maxsize=1)
@@ -126,9 +171,9 @@ def skyfield_data():
     return load.timescale(builtin=True), load_file(str(files("skyfield_data") / "data" / "de421.bsp"))
 
 
-def with_satkit(element_set, days):
-    tle = satkit.TLE.from_lines([element_set.name, element_set.line1, element_set.line2])[0]
-    start = satkit.time(START.year, START.month, START.day)
+def with_satkit(lines, start_ms, days):
+    tle = satkit.TLE.from_lines(list(lines))[0]
+    start = satkit.time(*utc(start_ms).timetuple()[:3])
 
     def visible(seconds):
         times = [start + satkit.duration(seconds=float(s)) for s in seconds]
@@ -150,9 +195,9 @@ def with_satkit(element_set, days):
     return (low + high) / 2
 
 
-def with_orbit_predictor(element_set, days):
-    predictor = get_predictor_from_tle_lines((element_set.line1, element_set.line2))
-    start = START.replace(tzinfo=None)
+def with_orbit_predictor(lines, start_ms, days):
+    predictor = get_predictor_from_tle_lines(lines)
+    start = utc(start_ms).replace(tzinfo=None)
     return [
         (edge - start).total_seconds()
         for eclipse in predictor.eclipses_since(start, start + timedelta(days=days))
@@ -160,12 +205,12 @@ def with_orbit_predictor(element_set, days):
     ]
 
 
-def plain_scan(element_set, days):
+def plain_scan(element_set, start_ms, days):
     """Scan for a cylinder, as one writes it in ten lines."""
-    (earth,) = occluders(SPHERE, START_MS, days * 86_400_000)
+    (earth,) = occluders(SPHERE, start_ms, days * DAY_MS)
     t_s = np.arange(0.0, days * 86_400 + 1)
-    _, r, _ = states(satrec(element_set), START_MS, t_s)
-    sx, sy, sz, _ = earth.sun.at(START_MS, t_s, order=0)[0]
+    _, r, _ = states(satrec(element_set), start_ms, t_s)
+    sx, sy, sz, _ = earth.sun.at(start_ms, t_s, order=0)[0]
     along = r[:, 0] * sx + r[:, 1] * sy + r[:, 2] * sz
     beside = np.sqrt((r * r).sum(axis=1) - along * along) - 6_378.137
     dark = (along < 0) & (beside < 0)

@@ -132,6 +132,14 @@ def peak_mb(usage: resource.struct_rusage) -> float:
     return usage.ru_maxrss / 1024**2
 
 
+def results_folder(out: str | Path | None) -> Path:
+    """Make the folder that figures go into, by default one of today's."""
+    today = datetime.now(UTC).date().isoformat()
+    folder = Path(out) if out else Path(__file__).parent / "results" / today
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def machine() -> dict[str, object]:
     """Return what the figures were measured on and with."""
     names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
@@ -196,13 +204,13 @@ def print_builds(title: str, builds: list[dict[str, float]]) -> None:
 
 
 def plot(figures: dict, path: Path) -> None:
-    """Draw both curves, log-log, above the floor of SGP4."""
+    """Draw the curves, log-log: contacts above the floor of SGP4, and the rate over workers."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
     for axes, name, fixed in (
-        (figure.add_subplot(1, 2, 1), "satellites", "over one day"),
-        (figure.add_subplot(1, 2, 2), "days", f"of {figures['days']['1'][0]['satellites']:,} satellites"),
+        (figure.add_subplot(1, 3, 1), "satellites", "over one day"),
+        (figure.add_subplot(1, 3, 2), "days", f"of {figures['days']['1'][0]['satellites']:,} satellites"),
     ):
         curves = [statistics_of(runs) for runs in figures[name].values()]
         at = [repeats[0][name] for repeats in figures[name].values()]
@@ -214,6 +222,21 @@ def plot(figures: dict, path: Path) -> None:
         axes.set_ylabel("CPU time [s]")
         axes.grid(alpha=0.3, which="both")
         axes.legend(frameon=False)
+    axes = figure.add_subplot(1, 3, 3)
+    largest = max(build["satellites"] for build in figures["builds"])
+    builds = [build for build in figures["builds"] if build["satellites"] == largest]
+    workers = [build["workers"] for build in builds]
+    rates = [largest / build["wall_s"] for build in builds]
+    axes.loglog(workers, rates, "o-", color="tab:blue", label="written and digested")
+    axes.loglog(
+        workers, [rates[0] * n for n in workers], "--", color="tab:gray", label="one worker's, times N"
+    )
+    axes.set_xticks(workers, [str(n) for n in workers])
+    axes.minorticks_off()
+    axes.set_xlabel(f"workers, {largest:,} satellites over {builds[0]['days']:g} days")
+    axes.set_ylabel("satellites a second of wall-clock time")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(frameon=False)
     save_figure(figure, path)
 
 
@@ -260,10 +283,8 @@ def main() -> None:
     workers = sorted({w for w in (2, 4, 8, 16, 32, 64, available_cpus()) if 1 < w <= available_cpus()})
     figures["builds"] += [build(given.source, counts[-1], BUILD_DAYS, w) for w in workers]
 
-    date = datetime.now(UTC).date().isoformat()
-    out = given.out or Path(__file__).parent / "results" / f"{date}-scaling"
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
+    out = results_folder(given.out)
+    (out / "scaling.json").write_text(json.dumps(figures, indent=1) + "\n")
     plot(figures, out / "scaling.svg")
     facts = figures["machine"]
     print(

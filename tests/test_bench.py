@@ -1,4 +1,5 @@
 import json
+from importlib.util import find_spec
 
 from orbittrace_data.cli import bench, run
 
@@ -9,7 +10,7 @@ def test_scaling_is_measured_drawn_and_written(tmp_path, capfd):
     text = capfd.readouterr().out
     assert "### Contacts, over satellites" in text
     assert "### Whole builds, written and digested" in text
-    figures = json.loads((out / "figures.json").read_text())
+    figures = json.loads((out / "scaling.json").read_text())
     assert figures["machine"]["processors"] >= 1
     for at, repeats in figures["satellites"].items():
         for one in repeats:
@@ -26,3 +27,21 @@ def test_outside_a_checkout_it_says_where_the_benchmarks_are(tmp_path, monkeypat
     assert "run this in a checkout of its repository" in capsys.readouterr().err
     assert run(["bench", "--subject", "colour"]) == 2
     assert "subject must be one of peers, scaling, got 'colour'" in capsys.readouterr().err
+
+
+def test_peers_are_measured_or_their_extra_is_named(tmp_path, capfd):
+    code = run(["bench", "--subject", "peers", "--quick", "--out", str(tmp_path)])
+    text = capfd.readouterr()
+    if not all(map(find_spec, ("satkit", "orbit_predictor", "skyfield", "skyfield_data"))):
+        assert code == 1
+        assert "the peers need the extra bench" in text.err
+        assert "pip install 'orbittrace-data[bench]'" in text.err
+        return
+    assert code == 0
+    figures = json.loads((tmp_path / "peers.json").read_text())
+    for name in ("skyfield", "satkit", "orbit-predictor", "plain scan"):
+        assert f"| {name} |" in text.out
+        one = figures["3 low satellites"][name]
+        assert one["cpu_s"][0] > 0
+        assert one["boundaries"] > 60  # two a revolution
+        assert one["disagreement_s"]["median"] < (3 if name == "orbit-predictor" else 0.1)
