@@ -218,25 +218,26 @@ def plot(figures: dict, path: Path) -> None:
         axes.loglog(
             at, [c[1] for c in curves], "--", color="tab:gray", label="floor: one SGP4 evaluation a contact"
         )
+        axes.set_ylim(bottom=min(c[1] for c in curves) / 8)  # room for the legend
         axes.set_xlabel(f"{name}, {fixed}")
         axes.set_ylabel("CPU time [s]")
         axes.grid(alpha=0.3, which="both")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="lower right")
     axes = figure.add_subplot(1, 3, 3)
     largest = max(build["satellites"] for build in figures["builds"])
     builds = [build for build in figures["builds"] if build["satellites"] == largest]
     workers = [build["workers"] for build in builds]
     rates = [largest / build["wall_s"] for build in builds]
     axes.loglog(workers, rates, "o-", color="tab:blue", label="written and digested")
-    axes.loglog(
-        workers, [rates[0] * n for n in workers], "--", color="tab:gray", label="one worker's, times N"
-    )
+    ideal = [rates[0] * n for n in workers]
+    axes.loglog(workers, ideal, "--", color="tab:gray", label="one worker's, times N")
     axes.set_xticks(workers, [str(n) for n in workers])
+    axes.set_yticks(ideal, [f"{rate:,.0f}" for rate in ideal])
     axes.minorticks_off()
     axes.set_xlabel(f"workers, {largest:,} satellites over {builds[0]['days']:g} days")
     axes.set_ylabel("satellites a second of wall-clock time")
     axes.grid(alpha=0.3, which="both")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower right")
     save_figure(figure, path)
 
 

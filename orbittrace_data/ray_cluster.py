@@ -60,7 +60,10 @@ def ray_cluster(address: str | None, cpus: int | None) -> Generator[Any]:
         ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:
         said = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        raise FailedError(f"Ray cannot be joined at {address or 'this machine'}: {said}") from None
+        hint = ""
+        if address is not None and "RAY_AUTH_MODE" not in os.environ:
+            hint = " (a cluster that asks for a token, as Ray's do, wants RAY_AUTH_MODE=token set here too)"
+        raise FailedError(f"Ray cannot be joined at {address or 'this machine'}{hint}: {said}") from None
     try:
         yield ray
     finally:

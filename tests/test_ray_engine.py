@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,33 @@ def test_a_cluster_that_is_not_there_is_said(tmp_path, capsys):
     command = ["build", "--catalog", "25544", "--days", "1", "--out", str(tmp_path / "out")]
     assert run([*command, "--engine", "ray", "--address", "127.0.0.1:9"]) == FailedError.exit_code
     assert "there is no Ray cluster at 127.0.0.1:9 (" in capsys.readouterr().err
+
+
+def test_a_cluster_that_asks_for_a_token_is_hinted_at(tmp_path, capsys, monkeypatch):
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
+
+    def refuse(*arguments, **options):
+        raise ConnectionError("Failed to connect to Ray cluster")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    command = [
+        "build",
+        "--catalog",
+        "25544",
+        "--days",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+        "--engine",
+        "ray",
+    ]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert run([*command, "--address", address]) == FailedError.exit_code
+        text = capsys.readouterr().err
+        assert f"Ray cannot be joined at {address} (a cluster that asks for a token" in text
+        assert "RAY_AUTH_MODE=token" in text
+        monkeypatch.setenv("RAY_AUTH_MODE", "token")
+        assert run([*command, "--address", address]) == FailedError.exit_code
+        assert "RAY_AUTH_MODE" not in capsys.readouterr().err
