@@ -241,6 +241,18 @@ def test_a_broken_newest_checkpoint_is_skipped_with_a_warning_and_the_run_is_the
     same_run(train(small()), result)
 
 
+def test_a_run_of_which_no_checkpoint_is_whole_does_not_begin_anew_unasked(tmp_path):
+    for path in cut_run(tmp_path):
+        flip(path / "model.safetensors")
+    with (
+        pytest.warns(CheckpointWarning),
+        pytest.raises(CheckpointError, match=r"none of the \d checkpoints in .* is whole: remove them"),
+    ):
+        train(small(), tmp_path)
+    shutil.rmtree(tmp_path / "checkpoints")
+    same_run(train(small()), train(small(), tmp_path))
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [

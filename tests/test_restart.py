@@ -132,7 +132,7 @@ def test_a_child_that_fails_says_why(python, tmp_path):
     config = Config("small_task_of_a_test:make", ORBIT, device="no-such-device")
     with opened(tmp_path / "run", config):
         pass
-    with pytest.raises(restart.ChildError, match=r"failed with exit code 1: .*no-such-device"):
+    with pytest.raises(restart.ChildError, match=r"failed with exit code 2: device 'no-such-device'"):
         restart.train_with_restarts(config, tmp_path / "run")
 
 
@@ -152,7 +152,7 @@ def test_ctrl_c_saves_and_the_same_command_resumes(tmp_path, monkeypatch, capsys
     assert "run the same command again to resume" in said
     assert orbittrace(command) == 0
     first = capsys.readouterr().out
-    assert "after 60 steps, 1 gaps" in first
+    assert "after 60 steps, 1 gap, " in first
     folder = next(tmp_path.iterdir())
     result = read_result(folder, read_config(folder))
     whole = train(Config("resnet-mnist", ORBIT, "uninterrupted", steps=60, save_every=2))
@@ -160,6 +160,24 @@ def test_ctrl_c_saves_and_the_same_command_resumes(tmp_path, monkeypatch, capsys
     assert result.log["loss"].equals(whole.log["loss"])
     assert orbittrace(command) == 0  # finished: it is not trained again
     assert capsys.readouterr().out == first
+
+
+def test_a_broken_newest_checkpoint_is_said_in_a_sentence_and_costs_no_bit(tmp_path, capsys):
+    command = ["train", "--trace", "duty:60m/35m", "--task", "resnet-mnist", "--steps", "8"]
+    command += ["--step-s", "900", "--save-every", "1", "--out", str(tmp_path)]
+    assert orbittrace(command) == 0
+    first = capsys.readouterr().out
+    folder = next(tmp_path.iterdir())
+    (folder / "result.json").unlink()
+    newest = max((folder / "checkpoints").glob("step-*"))
+    with (newest / "model.safetensors").open("ab") as file:
+        file.write(b"x")
+    assert orbittrace(command) == 0
+    said = capsys.readouterr()
+    assert said.out == first
+    assert f"resuming in {folder}, which was saved after step 8\n" in said.err
+    assert f"warning: checkpoint {newest} is broken: model.safetensors has the checksum" in said.err
+    assert "checkpoint.newest(" not in said.err
 
 
 def test_a_folder_serves_one_process_at_a_time_and_knows_its_run(tmp_path):
@@ -200,6 +218,17 @@ def test_names_of_run_folders_are_safe():
         (["--real-time", "dates"], "tied to no date"),
         (["--real-time", "never"], "anchored to 'now' or 'dates'"),
         (["--step-s", "4000"], "can never finish"),
+        (["--lr", "inf"], "lr must be a positive number, got inf"),
+        (["--lr", "-1"], "lr must be a positive number, got -1.0"),
+        (["--warmup", "2"], "warmup is a share of the run in [0, 1], got 2.0"),
+        (["--device", "nonsense"], "device 'nonsense' cannot be used here (Expected one of cpu, cuda"),
+        (["--device", "cuda:99"], "device 'cuda:99' cannot be used here ("),
+        (["--method", "json:dumps"], "json:dumps must be a function that takes nothing and returns a Method"),
+        (
+            ["--task", "json:dumps"],
+            "json:dumps must be a function that needs no arguments and returns a Task",
+        ),
+        (["--task", "json:decoder"], "json:decoder must be a function"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_a_sentence(options, message, tmp_path, capsys):

@@ -261,12 +261,23 @@ def step_of(path: Path) -> int:
 
 
 def newest(folder: Path) -> tuple[Path, State] | None:
-    """Load the newest whole checkpoint, if there is any; warn of each broken one that is skipped."""
-    for path in reversed(checkpoints(folder)):
+    """Load the newest whole checkpoint, if there is any; warn of each broken one that is skipped.
+
+    Raises
+    ------
+    CheckpointError
+        If there are checkpoints and not one of them is whole: a run that went far must not begin anew unasked.
+    """
+    found = checkpoints(folder)
+    for path in reversed(found):
         try:
             return path, load(path)
         except CheckpointError as error:
             warnings.warn(f"{error}: an older checkpoint is tried", CheckpointWarning, stacklevel=2)
+    if found:
+        raise CheckpointError(
+            f"none of the {len(found)} checkpoints in {folder} is whole: remove them to begin the run anew"
+        )
     return None
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -104,6 +105,10 @@ class Config:
         ):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.lr is not None and not 0 < self.lr < math.inf:
+            raise ConfigError(f"lr must be a positive number, got {self.lr!r}")
+        if self.warmup is not None and not 0 <= self.warmup <= 1:
+            raise ConfigError(f"warmup is a share of the run in [0, 1], got {self.warmup!r}")
         if isinstance(self.task, Task) and (self.regime.drift_at or self.data is not None):
             raise ConfigError(
                 "a Task that is given as an object brings its own data: leave drift_at and data out, "

@@ -10,6 +10,36 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..errors import InputError
+
+
+class DeviceError(InputError):
+    """A device that is not there."""
+
+
+def usable_device(name: str) -> torch.device:
+    """Return a device by its name.
+
+    Raises
+    ------
+    DeviceError
+        If torch knows no such device, or this machine has none.
+
+    Examples
+    --------
+    >>> usable_device("cpu")
+    device(type='cpu')
+    """
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        said = str(error).strip().splitlines()[0].partition(". ")[0]
+        raise DeviceError(
+            f"device {name!r} cannot be used here ({said}): take cpu, or cuda where there is a GPU"
+        ) from None
+    return device
+
 
 @contextmanager
 def pinned(threads: int) -> Iterator[None]:

@@ -16,7 +16,7 @@ from . import checkpoint, parallel
 from .clocks import Reading, VirtualClock
 from .config import Config
 from .crossing import cross
-from .determinism import fingerprint, pinned, seed_everything, tensors_sha256
+from .determinism import fingerprint, pinned, seed_everything, tensors_sha256, usable_device
 from .log import Log
 from .methods import Gap, Method
 from .optimizer_state import restart_second_moment
@@ -119,7 +119,7 @@ def train(
     CheckpointError
         If it is broken and there is no older one.
     """
-    device = torch.device(config.device)
+    device = usable_device(config.device)
     with pinned(config.threads), parallel.process_group(device):
         # What is trained, by which method, under which plan.
         task, method, plan = config.resolved_task, config.resolved_method, config.plan

@@ -15,6 +15,7 @@ So weak with no pillar is weak, and weak with ``clock`` alone is strong.
 
 import hashlib
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -165,7 +166,10 @@ def method_named(spec: str) -> Method:
     if spec.startswith("weak+"):
         return weak_with(set(spec.split("+")[1:]))
     if ":" in spec:
-        method = imported(spec)()
+        function = imported(spec)
+        if not takes(function):
+            raise MethodError(f"{spec} must be a function that takes nothing and returns a Method")
+        method = function()
         if not isinstance(method, Method):
             raise MethodError(f"{spec} must return a Method, it returned {type(method).__name__}")
         return method
@@ -200,6 +204,15 @@ def imported(spec: str) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise MethodError(f"{spec} cannot be imported: {error}: write it as module:function") from None
+
+
+def takes(function: Any, **options: Any) -> bool:
+    """Tell whether something can be called with these options and nothing else."""
+    try:
+        inspect.signature(function).bind(**options)
+    except (TypeError, ValueError):  # not callable, other parameters, or a builtin that does not say
+        return False
+    return True
 
 
 @dataclass(frozen=True)

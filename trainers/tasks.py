@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..errors import InputError
-from .methods import imported
+from .methods import imported, takes
 
 Optimizer = Callable[[Iterable[torch.nn.Parameter], float], torch.optim.Optimizer]
 
@@ -111,12 +111,12 @@ def task_named(spec: str, drift_at: tuple[int, ...] = (), data: str | None = Non
     options: dict[str, Any] = {"drift_at": drift_at} if drift_at else {}
     if data is not None:
         options["data"] = data
-    try:
-        task = imported(where)(**options)
-    except TypeError as error:
-        if not options or "unexpected keyword" not in str(error):
-            raise
-        raise TaskError(f"task {spec} takes no {' or '.join(options)}: {error}") from None
+    function = imported(where)
+    if not takes(function):
+        raise TaskError(f"{spec} must be a function that needs no arguments and returns a Task")
+    if not takes(function, **options):
+        raise TaskError(f"task {spec} takes no {' or '.join(options)}")
+    task = function(**options)
     if not isinstance(task, Task):
         raise TaskError(f"{spec} must return a Task, it returned {type(task).__name__}")
     return replace(task, name=spec)

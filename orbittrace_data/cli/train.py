@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +82,7 @@ def train(
     except ModuleNotFoundError as missing:
         raise InputError(f"training needs {missing.name}: pip install 'orbittrace-data[trainers]'") from None
     from ..trainers import parallel
+    from ..trainers.checkpoint import checkpoints, step_of
     from ..trainers.loop import train as train_run
     from ..trainers.methods import Regime
     from ..trainers.restart import train_with_restarts
@@ -121,8 +123,11 @@ def train(
     clock = None if real_time is None else _real_clock(config, real_time)
     _note(describe_plan(config.plan))
     _note(describe_bits(config))
+    saved = checkpoints(folder / "checkpoints")
+    if saved:
+        _note(f"resuming in {folder}, which was saved after step {step_of(saved[-1])}")
 
-    with stopping_on_signals() as should_stop, shown(config.plan) as on_step:
+    with stopping_on_signals() as should_stop, shown(config.plan) as on_step, warnings_as_notes():
         if restart == "process":
             with opened(folder, config):
                 pass
@@ -170,6 +175,17 @@ def _real_clock(config: "Config", anchor: str):
     if not config.resolved_method.interrupted:
         raise InputError("--real-time waits out gaps, and the method uninterrupted has none: take another")
     return real_clock(config.trace, config.plan, anchor)  # type: ignore[arg-type] - real_clock checks the anchor
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show a warning, such as that of a broken checkpoint, as a sentence and without the line of code."""
+    from ..trainers.checkpoint import CheckpointWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CheckpointWarning)
+        warnings.showwarning = lambda message, *_: _note(f"warning: {message}")
+        yield
 
 
 @contextmanager
@@ -268,14 +284,16 @@ def duration(seconds: float) -> str:
 def describe_plan(plan: "Plan") -> str:
     """Say how many windows and gaps a run meets and what Delta is."""
     gaps = plan.gap_ns[1:]
-    text = f"{plan.steps} steps of {plan.step_ns / 1e9:g} s in {plan.window_count} windows"
+    text = f"{plan.steps} steps of {plan.step_ns / 1e9:g} s in {plan.window_count} window{'s' * (plan.window_count > 1)}"
     if not len(gaps):
         return f"{plan.steps} steps of {plan.step_ns / 1e9:g} s, and no gap"
     low, high = (duration(int(ns) / 1e9) for ns in (gaps.min(), gaps.max()))
     lengths = low if low == high else f"{low} to {high}"
     deltas = sorted({int(plan.delta[1:].min()), int(plan.delta[1:].max())})
     lost = int(plan.lost_count.sum())
-    text += f", {len(gaps)} gaps of {lengths} (Delta {' to '.join(map(str, deltas))} steps)"
+    text += (
+        f", {len(gaps)} gap{'s' * (len(gaps) > 1)} of {lengths} (Delta {' to '.join(map(str, deltas))} steps)"
+    )
     return text + (f", {lost} steps lost and run again" if lost else "")
 
 
@@ -283,7 +301,9 @@ def describe_bits(config: "Config") -> str:
     """Say what equality of two runs can be expected on this device."""
     import torch
 
-    if torch.device(config.device).type == "cpu":
+    from ..trainers.determinism import usable_device
+
+    if usable_device(config.device).type == "cpu":
         return (
             f"on the CPU with {config.threads} thread{'s' * (config.threads > 1)}, {config.precision}: the same "
             "command gives the same bits on this kind of machine, through any gap"
@@ -299,6 +319,6 @@ def _result_line(result: "Result", folder: Path) -> str:
     measures = ", ".join(f"{name} {value:.4f}" for name, value in result.measures.items())
     return (
         f"{config.resolved_task.name} {config.trace.trace_id} {config.resolved_method.name} seed {config.seed}: "
-        f"{measures} after {result.steps} steps, {plan.window_count - 1} gaps, "
+        f"{measures} after {result.steps} steps, {plan.window_count - 1} gap{'s' * (plan.window_count != 2)}, "
         f"{duration(plan.finish_ns / 1e9)} wall-clock, weights {result.weights_sha256[:12]}; {folder}"
     )
