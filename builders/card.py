@@ -303,11 +303,12 @@ def _energy(manifest: Manifest) -> str:
 
 The config `energy` puts one spacecraft on every orbit, {facts.power(manifest)}. The panel's yield follows the visible
 share of the Sun's disc; the state of charge is integrated exactly, in integers, and each switch falls on one
-millisecond. So a gap starts after the eclipse does, may outlast it or not come at all. Which figures are published ones and
-which assumptions stands in the package, in `orbittrace_data/spacecraft`. The manifest holds all of them under `power`.
+millisecond. So a gap starts after the eclipse does, may outlast it or not come at all. The manifest holds
+these figures under `power`; which of those that ship are published ones and which assumptions is said in the package, in
+`orbittrace_data/spacecraft`.
 
 ```python
-energy = load_traces(config="energy")  # the same 50 satellites; or load_dataset("orbittrace", "energy")
+energy = load_traces(config="energy", source="NAMESPACE/orbittrace")  # or load_dataset("orbittrace", "energy")
 ```
 """
 

@@ -68,6 +68,8 @@ class PowerModel:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if column.name != "name" and not (number and -1e300 < value < 1e300):
                 raise PowerModelError(f"{column.name} must be a finite number, got {value!r}")
+        if not (isinstance(self.name, str) and self.name and self.name.isprintable()):
+            raise PowerModelError(f"name must be printable text, got {self.name!r}: rename the file")
         ranges = {
             "panel_w": (0 < self.panel_w <= 1e9, "(0, 1e9] W"),
             "battery_wh": (0 <= self.battery_wh <= 1e9, "[0, 1e9] Wh, 0 for no battery"),

@@ -313,6 +313,8 @@ def test_shadows_that_are_not_nested_are_refused(rows, message):
         ({"min_soc": 0.9, "resume_soc": 0.7}, r"resume_soc must lie in \(min_soc = 0.9, 1\], got 0.7"),
         ({"resume_soc": 0.7000001}, "feeds the load for"),
         ({"battery_wh": 10**400}, "finite"),
+        ({"name": "\udcff"}, "printable"),
+        ({"name": ""}, "printable"),
         ({"load_w": float("nan")}, "finite"),
         ({"load_w": True}, "finite"),
         ({"sun_angle_deg": 90}, "degrees"),
