@@ -12,6 +12,8 @@ from .element_set import ElementSet, Problem, format_epoch
 from .omm_formats import read_csv, read_json, read_kvn, read_xml
 from .tle import line_kind, read_tle_lines
 
+Buffer = bytes | bytearray | memoryview
+
 MAX_BYTES = 512 * 2**20
 _SHOWN_PROBLEMS = 5
 
@@ -42,12 +44,12 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-def read_element_sets(source: str | os.PathLike[str] | bytes, strict: bool = False) -> Reading:
+def read_element_sets(source: str | os.PathLike[str] | Buffer, strict: bool = False) -> Reading:
     r"""Read element sets in TLE, 2LE, 3LE or OMM (CSV, JSON, XML, KVN); the content tells the format.
 
     Parameters
     ----------
-    source : path, "-" or bytes
+    source : path, "-", or bytes, bytearray or memoryview
         A file, standard input, or the content itself.
     strict : bool
         Refuse the whole file for one bad record. By default a bad record is a problem of the reading and
@@ -172,14 +174,16 @@ def newest_of_each(
     return tuple(record for _, record in newest.values()), notes
 
 
-def _load(source: str | os.PathLike[str] | bytes) -> tuple[bytes, str]:
+def _load(source: str | os.PathLike[str] | Buffer) -> tuple[bytes, str]:
     """Get the bytes, and what to call them in a sentence."""
-    if isinstance(source, bytes):
-        return source, "the data"
+    if isinstance(source, Buffer):
+        return bytes(source), "the data"
     if source == "-":
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
         _check_size(data, "standard input")
         return data, "standard input"
+    if not isinstance(source, str | os.PathLike):
+        raise GpError(f"element sets are read from a file's path, - or bytes, got {source!r}")
     return read_file(source), str(source)
 
 

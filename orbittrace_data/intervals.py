@@ -46,9 +46,11 @@ def as_milliseconds(value: ArrayLike, what: str) -> NDArray[np.int64]:
         ) from None
     if array.size == 0:
         return array.astype(np.int64)
-    if array.dtype.kind not in "iu":
+    # Beside integers, NumPy takes a boolean of a list for 0 or 1.
+    mixed = isinstance(value, list | tuple) and bool in set(map(type, np.asarray(value, object).flat))
+    if array.dtype.kind not in "iu" or mixed:
         raise IntervalError(
-            f"{what} must be whole milliseconds (int), got {value!r} of type {array.dtype}: "
+            f"{what} must be whole milliseconds (int), got {value!r} of type {'bool' if mixed else array.dtype}: "
             "round them first, for example with round(seconds * 1000)"
         )
     if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:

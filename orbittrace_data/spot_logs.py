@@ -1,17 +1,22 @@
 """Public preemption logs of spot instances, and one's own up/down events, as traces."""
 
-import csv
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
+from .csv_logs import read_log_text, read_table
 from .errors import InputError
 from .trace import Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = {
+    "time_ms": re.compile(r"[+-]?[0-9]{1,15}"),
+    "time_s": re.compile(r"[+-]?[0-9]{1,12}(\.[0-9]{0,18})?"),
+}
 
 
 class SpotLogError(InputError):
@@ -55,23 +60,20 @@ def read_spot_log(path: str | Path, *, trace_id: str | None = None) -> Trace:
     >>> read_spot_log(log).gaps.tolist()
     [[1200000, 1800000]]
     """
+    text = read_log_text(path, SpotLogError)
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError, and so is a NUL in a name
-        raise SpotLogError(f"{path} cannot be read as UTF-8 text: {error}") from None
     trace_id = trace_id or path.stem
     if path.suffix.lower() == ".json":
         return _from_probes(text, path, trace_id)
     if path.suffix.lower() == ".csv":
-        return _from_events(text, path, trace_id)
+        return _from_events(path, trace_id)
     raise SpotLogError(f"{path} must end in .json (SkyPilot's spot traces) or .csv (time and event)")
 
 
 def is_event_log(path: Path) -> bool:
     """Say whether a CSV file's header is that of up/down events."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return "event" in file.readline().strip().split(",")
+        return "event" in file.readline().replace('"', "").strip().split(",")
 
 
 def _from_probes(text: str, path: Path, trace_id: str) -> Trace:
@@ -87,24 +89,24 @@ def _from_probes(text: str, path: Path, trace_id: str) -> Trace:
     if not isinstance(data, list) or not data:
         raise SpotLogError(f"{path}: data must be a list of one number a probe, got {type(data).__name__}")
     for i, value in enumerate(data):
-        if value not in (0, 1):
+        if isinstance(value, bool) or value not in (0, 1):  # true could mean either
             raise SpotLogError(f"{path}: data[{i}] is {value!r}; allowed are 0 (available) and 1 (preempted)")
     preempted = np.flatnonzero(np.array(data)) * int(gap_ms)
     return Trace(trace_id, len(data) * int(gap_ms), np.stack([preempted, preempted + int(gap_ms)], axis=1))
 
 
-def _from_events(text: str, path: Path, trace_id: str) -> Trace:
-    reader = csv.DictReader(text.splitlines())
-    header = reader.fieldnames or []
-    column = next((name for name in ("time", "time_s", "time_ms") if name in header), None)
-    if column is None or "event" not in header:
+def _from_events(path: Path, trace_id: str) -> Trace:
+    header, rows = read_table(path, SpotLogError)
+    columns = [name for name in ("time", "time_s", "time_ms") if name in header]
+    if len(columns) != 1 or "event" not in header:
         raise SpotLogError(
-            f"{path} needs a header with event and one of time, time_s and time_ms; it has {list(header)}"
+            f"{path} needs a header with event and one of time, time_s and time_ms; it has {header}"
         )
+    (column,) = columns
     at_ms, events, start = [], [], None
-    for row in reader:
-        where = f"{path}, line {reader.line_num}"
-        event = (row["event"] or "").strip().lower()
+    for line, row in rows:
+        where = f"{path}, line {line}"
+        event = (row["event"] or "").strip(" \t").lower()
         if event not in ("up", "down", "end"):
             raise SpotLogError(f"{where}: event is {row['event']!r}; allowed are up, down and end")
         if events and events[-1] == "end":
@@ -126,17 +128,17 @@ def _from_events(text: str, path: Path, trace_id: str) -> Trace:
 
 def _event_ms(text: str | None, column: str, where: str) -> tuple[int, datetime | None]:
     """Read one event's time: milliseconds from the column's origin, and the instant if it is one."""
-    text = (text or "").strip()
+    text = (text or "").strip(" \t")
     try:
-        if column == "time_ms":
-            return int(text), None
-        if column == "time_s":
-            return round(Fraction(text) * 1000), None
+        if column != "time":
+            if not _NUMBER[column].fullmatch(text):
+                raise ValueError
+            return round(Fraction(text) * (1000 if column == "time_s" else 1)), None
         since = datetime.fromisoformat(text) - _EPOCH
-    except (ValueError, TypeError, ZeroDivisionError):
+        ms = round(Fraction(since // timedelta(microseconds=1), 1000))
+        return ms, _EPOCH + timedelta(milliseconds=ms)
+    except (ValueError, TypeError, OverflowError):
         kind = {"time_ms": "a whole number of milliseconds", "time_s": "a number of seconds"}.get(column)
         raise SpotLogError(
             f"{where}: {column} is {text!r}, not {kind or 'an ISO 8601 time with a zone'}"
         ) from None
-    ms = round(Fraction(since // timedelta(microseconds=1), 1000))
-    return ms, _EPOCH + timedelta(milliseconds=ms)

@@ -46,7 +46,8 @@ class Orbit:
     """Where a trace comes from: facts of one satellite and of its element set.
 
     Angles in degrees; ``perigee_km`` and ``apogee_km`` are mean-element altitudes above 6378.137 km;
-    ``period_s`` follows from the Kozai mean motion; the beta angle is signed, towards r x v.
+    ``period_s`` follows from the Kozai mean motion; the beta angle is signed, towards r x v. A fact that is no
+    text, whole number, finite number or instant, as stated for it, is refused.
     """
 
     orbit_class: str
@@ -61,6 +62,11 @@ class Orbit:
     apogee_km: float
     beta_min_deg: float
     beta_max_deg: float
+
+    def __post_init__(self):
+        for fact in fields(self):
+            value = _held_to(fact.type, getattr(self, fact.name), f"orbit: {fact.name}")
+            object.__setattr__(self, fact.name, value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +131,7 @@ class Trace:
                 f"trace {self.trace_id}: gaps reach from {gaps[0, 0]} to {gaps[-1, 1]} ms, outside the "
                 f"span [0, {span_ms}]: cut them or make the span longer"
             )
-        start = None if self.start is None else _utc(self.start, f"trace {self.trace_id}: start")
+        start = None if self.start is None else as_instant(self.start, f"trace {self.trace_id}: start")
         if start is not None and span_ms > (_LAST_INSTANT - start) // _MILLISECOND:
             raise TraceError(
                 f"trace {self.trace_id}: {span_ms / DAY_MS:.6g} days from {start.isoformat()} end after the year 9999: "
@@ -405,7 +411,8 @@ class Trace:
         Raises
         ------
         TraceError
-            If both or neither of gaps and windows are given, or a datetime has no zone.
+            If both or neither of gaps and windows are given, a datetime has no zone, or span_ms is not the time
+            from start to stop.
 
         Examples
         --------
@@ -417,17 +424,22 @@ class Trace:
         given = gaps if gaps is not None else windows
         pairs, start = _to_milliseconds(given, start, trace_id)
         busy = intervals.union(pairs, f"trace {trace_id}: intervals")
-        if span_ms is None:
-            if stop is not None:
-                if start is None:
-                    raise TraceError(f"trace {trace_id}: stop needs start: give both, or span_ms")
-                span_ms = _instant_ms(stop, f"trace {trace_id}: stop") - _instant_ms(
-                    start, f"trace {trace_id}: start"
+        if stop is not None:
+            if start is None:
+                raise TraceError(f"trace {trace_id}: stop needs start: give both, or span_ms alone")
+            ends = [
+                as_instant(t, f"trace {trace_id}: {what}") for t, what in ((start, "start"), (stop, "stop"))
+            ]
+            to_stop_ms = (ends[1] - ends[0]) // _MILLISECOND
+            if span_ms is not None and as_millisecond(span_ms, f"trace {trace_id}: span_ms") != to_stop_ms:
+                raise TraceError(
+                    f"trace {trace_id}: span_ms says {span_ms}, from start to stop it is {to_stop_ms} ms: give one of them"
                 )
-            elif len(busy):
-                span_ms = int(busy[-1, 1])
-            else:
+            span_ms = to_stop_ms
+        elif span_ms is None:
+            if not len(busy):
                 raise TraceError(f"trace {trace_id}: without intervals, give span_ms or start and stop")
+            span_ms = int(busy[-1, 1])
         if windows is not None:
             checked = cls(trace_id, span_ms, busy, start)  # the same bounds hold for windows
             busy = checked.windows
@@ -471,7 +483,7 @@ class Trace:
             stated = {name: _python(row[name]) for name in ("gap_count", "longest_gap_ms", "duty_cycle")}
             orbit = None
             if row["catalog_number"] is not None:
-                facts = {f.name: f.type(_python(row[f.name])) for f in fields(Orbit) if f.name != "epoch"}
+                facts = {f.name: row[f.name] for f in fields(Orbit) if f.name != "epoch"}
                 orbit = Orbit(**facts, epoch=_datetime(row["epoch"]))
             trace = cls(
                 trace_id=row["trace_id"],
@@ -585,6 +597,21 @@ def _python(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+def _held_to(kind: Any, value: Any, what: str) -> Any:
+    """Hold a fact to its kind: a text, a whole or a finite number, or an instant."""
+    if kind is datetime:
+        return as_instant(value, what)
+    value = _python(value)
+    if kind is str:
+        if not isinstance(value, str):
+            raise TraceError(f"{what} must be a text, got {value!r}")
+        return value
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
+    if not number or kind(value) != value:
+        raise TraceError(f"{what} must be a {'whole' if kind is int else 'finite'} number, got {value!r}")
+    return kind(value)
+
+
 def _datetime(value: Any) -> datetime:
     """Read a timestamp as python, numpy or pandas hold it; naive ones are UTC, as parquet says."""
     if isinstance(value, np.datetime64 | np.ndarray) and value.dtype.kind == "M" and value.ndim == 0:
@@ -598,8 +625,24 @@ def _datetime(value: Any) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def _utc(instant: Any, what: str) -> datetime:
-    """Hold an instant to a zone and to whole milliseconds, and return it in UTC."""
+def as_instant(instant: Any, what: str) -> datetime:
+    """Hold an instant to a zone and to whole milliseconds, and return it in UTC.
+
+    Parameters
+    ----------
+    instant : datetime
+    what : str
+        The name to use in the error.
+
+    Returns
+    -------
+    datetime
+
+    Raises
+    ------
+    TraceError
+        For anything else.
+    """
     if not isinstance(instant, datetime):
         raise TraceError(
             f"{what} must be a datetime with a time zone, got {instant!r}: "
@@ -619,8 +662,9 @@ def _utc(instant: Any, what: str) -> datetime:
     return getattr(instant, "to_pydatetime", lambda: instant)()
 
 
-def _instant_ms(instant: Any, what: str) -> int:
-    return (_utc(instant, what) - datetime(1970, 1, 1, tzinfo=UTC)) // _MILLISECOND
+def unix_ms(instant: datetime) -> int:
+    """Return an instant with a zone as Unix milliseconds."""
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // _MILLISECOND
 
 
 def _to_milliseconds(
@@ -641,6 +685,8 @@ def _to_milliseconds(
         raise TraceError(f"{what} mix datetimes and milliseconds: use one of them")
     if any(len(pair) != 2 for pair in pairs):
         raise TraceError(f"{what} must be [start, stop) pairs, got {pairs!r}")
-    absolute = np.array([[_instant_ms(instant, what) for instant in pair] for pair in pairs], np.int64)
+    absolute = np.array(
+        [[unix_ms(as_instant(instant, what)) for instant in pair] for pair in pairs], np.int64
+    )
     origin = min(instant for pair in pairs for instant in pair) if start is None else start
-    return absolute - _instant_ms(origin, f"trace {trace_id}: start"), origin
+    return absolute - unix_ms(as_instant(origin, f"trace {trace_id}: start")), origin

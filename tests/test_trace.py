@@ -11,6 +11,8 @@ from orbittrace_data import Trace, load_trace
 from orbittrace_data.errors import InputError
 from orbittrace_data.trace import TimeOutsideTraceError, TraceError
 
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+
 
 @given(traces())
 def test_look_ups_agree_with_brute_force(trace):
@@ -150,6 +152,13 @@ def test_datetimes_with_any_zone_and_milliseconds_give_the_same_trace():
         (lambda: Trace("x", 10, []).shrink(-1), "must not be negative"),
         (lambda: Trace("x", 10, []).wall_ms(1, side="middle"), "side must be 'left' or 'right'"),
         (lambda: Trace.from_row({"trace_id": "x"}), "needs the column"),
+        (
+            lambda: Trace.from_intervals([(0, 1)], span_ms=5, start=NEW_YEAR, stop=NEW_YEAR + timedelta(1)),
+            "span_ms says 5, from start to stop it is 86400000 ms",
+        ),
+        (lambda: Trace.from_intervals([(0, 1)], span_ms=5, stop=NEW_YEAR), "stop needs start"),
+        (lambda: Trace.from_intervals([(True, 2)], span_ms=5), "of type bool"),
+        (lambda: Trace("x", 10, []).is_available([0, True]), "of type bool"),
     ],
 )
 def test_what_is_no_trace_is_refused_in_a_sentence(make, sentence):
@@ -163,6 +172,12 @@ def test_a_row_that_contradicts_itself_is_refused():
         Trace.from_row(row)
 
 
+def test_a_span_said_twice_alike_is_one():
+    stop = NEW_YEAR + timedelta(milliseconds=5)
+    trace = Trace.from_intervals([(0, 1)], span_ms=5, start=NEW_YEAR, stop=stop)
+    assert (trace.span_ms, trace.start, trace.stop) == (5, NEW_YEAR, stop)
+
+
 CSV = {
     "milliseconds": "start_ms,stop_ms\n10,20\n50,60\n",
     "states": "start_ms,stop_ms,available\n0,10,true\n10,20,false\n20,50,1\n50,60,0\n",
@@ -174,6 +189,45 @@ def test_csv_of_milliseconds(tmp_path, text):
     path = tmp_path / "node.csv"
     path.write_text(text)
     assert Trace.from_csv(path) == Trace("node", 60, [[10, 20], [50, 60]])
+
+
+def test_csv_with_both_kinds_of_times_keeps_its_start(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "start_ms,stop_ms,start,stop\n1000,2000,2026-01-01T00:00:01Z,2026-01-01T00:00:02Z\n"
+        "4000,4500,2026-01-01T01:00:04+01:00,2026-01-01T00:00:04.500Z\n"
+    )
+    assert Trace.from_csv(path) == Trace("log", 4500, [[1000, 2000], [4000, 4500]], start=NEW_YEAR)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"span_ms": 5000}, None),
+        ({"start": datetime(2025, 12, 31, 23, tzinfo=UTC)}, None),
+        ({"span_ms": 1999}, r"log.csv, line 2: reaches from 0 to 2000 ms, outside the span \[0, 1999\]"),
+        (
+            {"start": datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)},
+            r"log.csv, line 2: reaches from -1000 to 1000 ms, outside the span \[0, 2000\]",
+        ),
+        (
+            {"stop": datetime(2026, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC)},
+            "line 3: reaches from 2000 to 3000 ms",
+        ),
+    ],
+)
+def test_rows_outside_the_span_that_is_asked_for_are_named(tmp_path, options, sentence):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "start,stop\n2026-01-01T00:00:00Z,2026-01-01T00:00:02Z\n2026-01-01T00:00:02Z,2026-01-01T00:00:03Z\n"
+    )
+    if sentence is None:
+        trace = Trace.from_csv(path, **options)
+        assert trace.start == options.get("start", NEW_YEAR)
+        assert trace.gaps.tolist() == [[0, 3000] if "span_ms" in options else [3_600_000, 3_603_000]]
+        return
+    with pytest.raises(TraceError, match=sentence):
+        Trace.from_csv(path, **options)
 
 
 def test_csv_of_datetimes(tmp_path):
@@ -191,6 +245,32 @@ def test_csv_of_datetimes(tmp_path):
     ("text", "sentence"),
     [
         ("a,b\n1,2\n", "needs a header with start_ms and stop_ms"),
+        ("start_ms,stop_ms\n0,1\n\n9,5\n", "bad.csv, line 4: stops 4 ms before it starts"),
+        ("start_ms,stop_ms\n-1,5\n", "bad.csv, line 2: start_ms is '-1', not a whole number .* from 0 to"),
+        ("start_ms,stop_ms\n1\x0b,5\n", "line 2: start_ms is '1.x0b'"),
+        ("start_ms,stop_ms,note\n1,5,a\x0bb\u2028c\n9,5,d\n", "line 3: stops 4 ms before it starts"),
+        ("start_ms,stop_ms\n1,99999999999999999\n", "line 2: stop_ms is '99999999999999999'"),
+        (
+            "start,stop\n2026-01-01T00:00:00Z,2026-01-01T00:00:00.0001Z\n",
+            "bad.csv, line 2: stop '.*' is finer than a millisecond",
+        ),
+        (
+            "start,stop\n2026-01-01T00:00:00.000000001Z,2026-01-01T00:00:01Z\n",
+            "bad.csv, line 2: start '.*' is finer than a millisecond",
+        ),
+        (
+            "start,stop\n0001-01-01T00:00:00+14:00,2026-01-01T00:00:01Z\n",
+            "bad.csv, line 2: start: .* outside the years",
+        ),
+        (
+            "start,stop,start_ms,stop_ms\n2026-01-01T00:00:00Z,2026-01-01T00:00:01Z,5,1005\n"
+            "2026-01-01T00:00:02Z,2026-01-01T00:00:03Z,2000,3000\n",
+            "bad.csv, line 3: start and stop say other times than start_ms and stop_ms, by line 2",
+        ),
+        (
+            "start,stop,start_ms,stop_ms\n2026-01-01T00:00:00Z,2026-01-01T00:00:01Z,5,6\n",
+            "line 2: start and stop say",
+        ),
         ("start_ms,stop_ms\n1,x\n", "line 2: stop_ms is 'x', not a whole number of milliseconds"),
         ("start_ms,stop_ms\n1\n", "line 2: stop_ms is None"),
         ("start,stop\n2026-01-01T00:00:00,2026-01-01T00:00:01Z\n", "line 2: start .* has no time zone"),
@@ -229,7 +309,15 @@ def test_nobody_can_write_into_a_trace_or_into_a_workers_copy():
         ({"span_ms": 10**12}, "duty_cycle says"),
         ({"regime": "zzz"}, "regime must be one of leo, meo, geo, heo, other, got 'zzz'"),
         ({"trace_id": None}, "trace_id must be a text, got None"),
-        ({"catalog_number": "abc"}, "this is no row of the traces config"),
+        ({"catalog_number": "abc"}, "catalog_number must be a whole number, got 'abc'"),
+        ({"catalog_number": 1.5}, "catalog_number must be a whole number, got 1.5"),
+        ({"element_age_ms": True}, "element_age_ms must be a whole number, got True"),
+        ({"inclination_deg": float("nan")}, "inclination_deg must be a finite number, got nan"),
+        ({"perigee_km": float("-inf")}, "perigee_km must be a finite number, got -inf"),
+        ({"period_s": None}, "period_s must be a finite number, got None"),
+        ({"orbit_class": []}, r"orbit_class must be a text, got \[\]"),
+        ({"object_id": None}, "object_id must be a text, got None"),
+        ({"epoch": None}, "a timestamp must be a datetime, got None"),
         ({"gap_stop_ms": [1]}, "this is no row of the traces config"),
         ({"start": "2024"}, "a timestamp must be a datetime, got '2024'"),
     ],
@@ -250,7 +338,7 @@ def test_what_is_no_row_is_refused(row):
     [
         (
             "start_ms,stop_ms,available\n0,5,false\n3,9,true\n",
-            "both available and not available from 3 to 5 ms",
+            "lines 2 and 3: both available and not available from 3 to 5 ms",
         ),
         ("start_ms,start_ms,stop_ms\n0,1,2\n", "names a column more than once"),
         ("start_ms,stop_ms\n0,1,2\n", "line 2: has more fields than the header's 2"),

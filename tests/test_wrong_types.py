@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from orbittrace_data import Trace, load_table, load_trace, load_traces
+from orbittrace_data import Trace, load_table, load_trace, load_traces, resolve_trace
+from orbittrace_data.builders.gp import read_element_sets
 from orbittrace_data.builders.recipe import make_recipe
 from orbittrace_data.builders.satellite_trace import trace_from_elements
 from orbittrace_data.builders.snapshot import read_snapshot
@@ -107,6 +108,20 @@ def test_elements_and_model_of_ones_own_satellite(given):
         trace_from_elements(given)
     with pytest.raises(InputError, match="must be a ShadowModel"):
         trace_from_elements(ELEMENTS, model=given or 0)  # None is the default model
+
+
+@pytest.mark.parametrize("given", [None, 5, b"x", []], ids=repr)
+@pytest.mark.parametrize("read", [Trace.from_csv, Trace.from_spot_log, resolve_trace, read_element_sets])
+def test_files(read, given):
+    with pytest.raises(InputError, match=r"got|names no trace|the data"):
+        read(given)
+
+
+def test_bytes_may_be_of_any_kind():
+    content = (ELEMENTS.line1 + "\n" + ELEMENTS.line2 + "\n").encode()
+    expected = read_element_sets(content)
+    assert len(expected.element_sets) == 1
+    assert read_element_sets(bytearray(content)) == read_element_sets(memoryview(content)) == expected
 
 
 def test_a_span_ends_within_the_calendar():
