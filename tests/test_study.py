@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from orbittrace_data.cli import run as orbittrace
 from orbittrace_data.trainers import sizes
 from orbittrace_data.trainers.methods import Method
 from orbittrace_data.trainers.study import (
@@ -164,6 +165,43 @@ def called_strong() -> Method:
 def test_unknown_studies_and_scales_are_refused(which, scale):
     with pytest.raises(StudyError, match=r"quick|cpu, gpu"):
         read_study(which, scale)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = [0, 1]", 'seeds = ["a"]', "seeds must be a list, each entry a whole number, got ['a']"),
+        ("seeds = [0, 1]", "seeds = [0.5]", "seeds must be a list, each entry a whole number"),
+        ("seeds = [0, 1]", "seeds = [true]", "seeds must be a list, each entry a whole number"),
+        ("seeds = [0, 1]", "seeds = 1", "seeds must be a list"),
+        ("seeds = [0, 1]", "seeds = [-1]", "seed must be at least 0, got -1"),
+        ("steps = 12", 'steps = "x"', "steps must be a whole number, got 'x'"),
+        ("step_s = 900.0", "step_s = 90000", "can never finish"),
+        ("lr_factors = [0.5, 1.0]", 'lr_factors = ["a"]', "lr_factors must be a list, each entry a number"),
+        ("lr_factors = [0.5, 1.0]", "lr_factors = [-1.0]", "lr must be a positive number"),
+        ('"weak"]', "3]", "methods must be a list, each entry a text"),
+        ('"leo-25544"', '"leo-1"', "leo-1"),
+        ('"leo-25544"', '"leo-44714"', "leo-44714 of the dev split were reported on"),
+        ('"leo-44714"', '"leo-25544"', "leo-25544 of the test split were tuned on"),
+        ('name = "small"', 'name = "small"\nprecision = "fp8"', "precision must be one of fp32, bf16, fp16"),
+        ('name = "small"', 'name = "../x"', "name must be made of letters"),
+        ("orders = [0, 1]", 'persists = ["half"]', "persists is one of all, m, v, nothing"),
+    ],
+)
+def test_what_is_wrong_in_a_study_is_said_before_any_run(tmp_path, capsys, old, new, message):
+    assert old in AS_TOML
+    (tmp_path / "study.toml").write_text(AS_TOML.replace(old, new, 1))
+    command = ["compare", "--study", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out")]
+    assert orbittrace(command) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("method", ["weak", "test_study:mine"])
+def test_a_method_that_a_study_has_already_is_refused(method):
+    study = read_study("quick").with_method("test_study:mine")
+    with pytest.raises(StudyError, match=r"has a method .* already: leave"):
+        study.with_method(method)
 
 
 def test_files_that_are_no_toml_are_refused(tmp_path):

@@ -148,9 +148,7 @@ def violations(rows: Sequence[Row]) -> list[str]:
         task = f"{setup.short_task} ({setup.steps} steps)"
         tune = [row for row in group if row["stage"] == "tune"]
         report = [row for row in group if row["stage"] == "report"]
-        broken += [
-            f"{task}: {what}" for what in _data(group) + _splits(tune, report) + _budgets(tune, report)
-        ]
+        broken += [f"{task}: {what}" for what in _data(group) + splits(tune, report) + _budgets(tune, report)]
         broken += [f"{task}: {what}" for what in _pairs(report)]
     return broken
 
@@ -180,8 +178,8 @@ def _data(rows: Sequence[Row]) -> list[str]:
     return broken
 
 
-def _splits(tune: Sequence[Row], report: Sequence[Row]) -> list[str]:
-    """Rule 1: tuned on dev, reported on test, never with the same seed."""
+def splits(tune: Sequence[Row], report: Sequence[Row]) -> list[str]:
+    """Return what rows break of rule 1: tuned on dev, reported on test, never with the same seed."""
     broken = []
     for rows, wrong, deed in ((tune, "test", "tuned"), (report, "dev", "reported")):
         traces = sorted({row["trace"] for row in rows if row["split"] == wrong})

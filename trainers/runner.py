@@ -25,7 +25,7 @@ from ..errors import InputError
 from ..progress import progress
 from ..ray_cluster import ray_cluster
 from .config import Config
-from .protocol import choose
+from .protocol import ProtocolError, choose, splits
 from .records import OUTCOME, Row, outcome, planned_row, write_rows
 from .study import Run, Study, report_runs, tuning_runs
 
@@ -37,7 +37,9 @@ class RunnerError(InputError):
     """An engine that cannot be used."""
 
 
-def run_study(study: Study, out: Path, engine: Engine, note: Callable[[str], None] = print) -> list[Row]:
+def run_study(
+    study: Study, out: Path, engine: Engine, note: Callable[[str], None] = print, *, unprotected: bool = False
+) -> list[Row]:
     """Tune, choose, run what is to be reported, and write ``rows.parquet``.
 
     Parameters
@@ -49,13 +51,25 @@ def run_study(study: Study, out: Path, engine: Engine, note: Callable[[str], Non
         `local_engine` or `ray_engine`: takes configs in JSON's types, yields (place, outcome) as they end.
     note : callable
         Is told, in a line each, what was chosen and what failed.
+    unprotected : bool
+        Whether to run traces of the wrong split.
 
     Returns
     -------
     list of dict
         A row for every run, the failed ones too.
+
+    Raises
+    ------
+    ProtocolError
+        If the study itself breaks the protocol; like all that is wrong in a study, that is said before any run.
     """
-    tune = run_all(tuning_runs(study), study.name, out, engine, "tuning", note)
+    trials = tuning_runs(study)
+    planned = report_runs(study, dict.fromkeys((run.key for run in trials), 1.0))
+    broken = splits(*([planned_row(run, study.name) for run in runs] for runs in (trials, planned)))
+    if broken and not unprotected:
+        raise ProtocolError(broken)
+    tune = run_all(trials, study.name, out, engine, "tuning", note)
     chosen = choose(tune)
     rows = tune + run_all(report_runs(study, chosen), study.name, out, engine, "reported runs", note)
     write_rows(out / "rows.parquet", rows)

@@ -20,13 +20,15 @@ reported runs, which take the learning rates that the tuning chose. ``studies/``
     seeds = [0, 1, 2, 3, 4]
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
@@ -106,8 +108,12 @@ class Study:
 
     def with_method(self, method: str) -> "Study":
         """Return the study with one more method, in each block that compares more than the references."""
-        method_named(method)
-        compared = [b for b in self.blocks if "strong" in b.methods and method not in b.methods]
+        name = method_named(method).name
+        if any(method_named(there).name == name for b in self.blocks for there in b.methods):
+            raise StudyError(
+                f"study {self.name} has a method {name} already: leave {method} out, or name it otherwise"
+            )
+        compared = [b for b in self.blocks if "strong" in b.methods]
         if not compared:
             raise StudyError(
                 f"study {self.name} has no block with strong, which {method} would be compared with"
@@ -183,6 +189,10 @@ def study_from(values: Mapping[str, Any], where: str = "study") -> Study:
     blocks = tuple(_make(Block, v, f"{where}, [[block]]") for v in values.pop("block", ()))
     tune = _make(Tune, values.pop("tune", {}), f"{where}, [tune]")
     study = _make(Study, values | {"tasks": tasks, "blocks": blocks, "tune": tune}, where)
+    if not re.fullmatch(r"[\w.-]*\w", study.name, re.ASCII):
+        raise StudyError(
+            f"{where}: name must be made of letters, digits, '.', '_' and '-', got {study.name!r}"
+        )
     names = [task.name for task in tasks]
     if not blocks or len(set(names)) != len(names):
         raise StudyError(f"{where} needs one [[block]] at least, and each [[task]] once")
@@ -217,12 +227,36 @@ def _make(kind: type, values: Mapping[str, Any], where: str) -> Any:
         raise StudyError(f"{where}: unknown {', '.join(sorted(unknown))}; allowed are {', '.join(known)}")
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     for name, value in plain.items():
-        if str(known[name].type).startswith("tuple") and not isinstance(value, tuple):
-            raise StudyError(f"{where}: {name} must be a list, got {value!r}")
+        if not _fits(value, known[name].type):
+            raise StudyError(f"{where}: {name} must be {_in_words(known[name].type)}, got {values[name]!r}")
     try:
         return kind(**plain)
     except TypeError as error:
         raise StudyError(f"{where}: {error}") from None
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Tell whether a value of a TOML file has the type of a field."""
+    if get_origin(kind) is tuple:
+        return isinstance(value, tuple) and all(_fits(v, get_args(kind)[0]) for v in value)
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is UnionType:
+        return any(_fits(value, one) for one in get_args(kind))
+    if kind is float:
+        return _fits(value, int) or isinstance(value, float)
+    return isinstance(value, kind) and not (isinstance(value, bool) and kind is int)
+
+
+def _in_words(kind: Any) -> str:
+    names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+    if get_origin(kind) is tuple:
+        return f"a list, each entry {_in_words(get_args(kind)[0])}"
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    if get_origin(kind) is UnionType:
+        return _in_words(get_args(kind)[0])
+    return names.get(kind, "a table")
 
 
 # Runs ---------------------------------------------------------------------------------------------

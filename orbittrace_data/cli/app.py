@@ -1,5 +1,7 @@
 """The typer application that the command modules add themselves to."""
 
+import sys
+
 import typer
 
 app = typer.Typer(
@@ -23,3 +25,9 @@ def wide_console():
     from rich.console import Console
 
     return Console(width=1000, highlight=False)  # a table is as wide as its columns, not as this
+
+
+def find_own_modules() -> None:
+    """Let ``module:function`` name a module of the folder that the command is called in."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")

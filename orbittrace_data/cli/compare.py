@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .app import app
+from .app import app, find_own_modules
 
 
 @app.command()
@@ -54,8 +54,11 @@ def compare(
             f"a study takes no folders, got {', '.join(map(str, folders))}: give --out, or --report"
         )
 
-    from ..trainers.runner import local_engine, places, ray_engine, run_study
-    from ..trainers.study import read_study
+    try:
+        from ..trainers.runner import local_engine, places, ray_engine, run_study
+        from ..trainers.study import read_study
+    except ModuleNotFoundError as missing:
+        raise InputError(f"training needs {missing.name}: pip install 'orbittrace-data[trainers]'") from None
 
     if engine not in ("local", "ray"):
         raise InputError(f"--engine is local or ray, got {engine!r}")
@@ -63,8 +66,7 @@ def compare(
         raise InputError(
             "--address goes with --engine ray, and not with --workers: the cluster says how many"
         )
-    if "" not in sys.path and method:
-        sys.path.insert(0, "")  # the methods of the folder that the command is called in
+    find_own_modules()
     assert study is not None
     plan = read_study(study, scale)
     for spec in method or []:
@@ -72,11 +74,15 @@ def compare(
     out = out or Path("results") / plan.name
     run = ray_engine(address, workers) if engine == "ray" else local_engine(places(plan.device, workers))
     try:
-        rows = run_study(plan, out, run, note=lambda line: print(line, file=sys.stderr))
+        rows = run_study(plan, out, run, _note, unprotected=unprotected)
     except KeyboardInterrupt:
         print(f"stopped: the same command goes on in {out}", file=sys.stderr)
         raise
     _report(rows, out, unprotected)
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _report(rows, out: Path, unprotected: bool) -> None:

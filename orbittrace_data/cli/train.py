@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .app import app
+from .app import app, find_own_modules
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -92,6 +92,7 @@ def train(
         raise InputError(f"--restart is none or process, got {restart!r}")
     if restart == "process" and (real_time or parallel.launched()):
         raise InputError("--restart process goes neither with --real-time nor with torchrun: leave one out")
+    find_own_modules()
     config = Config(
         task,
         resolve_trace(trace, source=source, version=version),
