@@ -27,6 +27,22 @@ def test_help_names_every_command(capsys):
             assert f"│ {command} " in panel
 
 
+def test_help_is_shown_as_written(capsys):
+    """Rich takes ``[s]`` for its markup and shows nothing."""
+    import typer
+    from rich.text import Text
+
+    from orbittrace_data.cli.app import app
+
+    run(["--help"])
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined] - a group of commands
+    texts = [
+        one.help or "" for command in commands for one in (command, *command.params) if hasattr(one, "help")
+    ]
+    assert len(texts) > 100
+    assert [text for text in texts if Text.from_markup(text).plain != text] == []
+
+
 def test_list_prints_all_fifty(capsys):
     assert run(["list"]) == 0
     text = capsys.readouterr().out

@@ -19,7 +19,7 @@ from orbittrace_data.builders.recipe import Recipe, benchmark_recipe, chosen_ele
 from orbittrace_data.builders.release import build_release, write_manifest
 from orbittrace_data.builders.selection import SelectionError, read_selection
 from orbittrace_data.builders.shards import encode
-from orbittrace_data.builders.verify import VerificationError, verify_release
+from orbittrace_data.builders.verify import VerificationError, recipe_of, verify_release
 from orbittrace_data.errors import InputError
 from orbittrace_data.loader import BUNDLED, FROZEN, open_release
 from orbittrace_data.manifest import ReleaseError, VersionError, parse_manifest
@@ -87,6 +87,33 @@ def test_anything_else_is_derived(options):
     recipe, _ = make_recipe(**options)
     assert recipe.kind == "derived"
     assert {s.split for s in recipe.selected} == {"test"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"power": {"panel_w": 44.0, "colour": 3}},
+        {"power": [44.0]},
+        {"power": {"name": ""}},
+        {"model": {"sun": 1}},
+    ],
+)
+def test_a_model_that_this_version_does_not_know_is_said_so(built, change):
+    manifest = replace(open_release(built)[1], **change)
+    with pytest.raises(VerificationError, match="states a model that this version does not know"):
+        recipe_of(built, manifest)
+
+
+def test_energy_rows_that_the_power_system_does_not_give_are_found(tmp_path):
+    recipe, _ = make_recipe(catalog=(25544,), days=1, power=PowerModel.read("cubesat-6u"))
+    out = tmp_path / "out"
+    files, traces = build_release(recipe, out).files, load_table("traces", source=out)
+    assert recipe.power is not None
+    for power in (None, replace(recipe.power, load_w=30)):
+        write_manifest(out, replace(recipe, power=power), files, traces, {})
+        assert len(load_traces(config="energy", source=out)) == 1
+        with pytest.raises(VerificationError, match="energy/test: 1 rows stored"):
+            verify_release(out)
 
 
 def test_a_build_can_be_loaded_verified_and_repeated_byte_for_byte(recipe, built, tmp_path):

@@ -18,7 +18,7 @@ DAY_MS = 86_400_000
 @app.command()
 def advise(
     trace: Annotated[str, typer.Option(help="leo-25544, duty:60m/35m, a file: whatever `show` takes.")],
-    step_s: Annotated[float, typer.Option(help="Duration of a training step [s].")],
+    step_s: Annotated[float, typer.Option(help="Duration of a training step, in seconds.")],
     state_gb: Annotated[float, typer.Option(help="Weights and optimizer state [GB].")],
     disk_gb_s: Annotated[float, typer.Option(help="Rate at which state is saved and restored [GB/s].")],
     cannot_persist: Annotated[

@@ -48,11 +48,11 @@ def train(
     order_seed: Annotated[int | None, typer.Option(help="Of the data order alone.")] = None,
     steps: Annotated[int | None, typer.Option(help="Length of the run; by default the task's.")] = None,
     step_s: Annotated[
-        float | None, typer.Option(help="Nominal duration of a step [s]; by default the task's.")
+        float | None, typer.Option(help="Nominal duration of a step, in seconds; by default the task's.")
     ] = None,
-    save_s: Annotated[float, typer.Option(help="Duration of a save [s].")] = 0.0,
-    restore_s: Annotated[float, typer.Option(help="Duration of a restore [s].")] = 0.0,
-    margin_s: Annotated[float, typer.Option(help="Time left free before each gap [s].")] = 0.0,
+    save_s: Annotated[float, typer.Option(help="Duration of a save, in seconds.")] = 0.0,
+    restore_s: Annotated[float, typer.Option(help="Duration of a restore, in seconds.")] = 0.0,
+    margin_s: Annotated[float, typer.Option(help="Time left free before each gap, in seconds.")] = 0.0,
     save_every: Annotated[int, typer.Option(help="Steps between saves inside a window; 0: none.")] = 0,
     lr: Annotated[float | None, typer.Option(help="Peak learning rate; by default the task's.")] = None,
     warmup: Annotated[float | None, typer.Option(help="Share of the run spent on LR warm-up.")] = None,
