@@ -17,6 +17,7 @@ from ..hub import (
     TAG_PREFIX,
     TIMEOUT_S,
     HubMissingError,
+    HubUnreachableError,
     one_sentence,
     versions_among,
 )
@@ -73,6 +74,8 @@ class Publication:
     new_elements : bool
         Whether the repository shows no release of this snapshot yet: then the licence is asked about.
     operations : tuple of Operation
+    unseen : str or None
+        Why the Hub could not be looked at, so that the operations are those of a first publication.
     """
 
     repo_id: str
@@ -84,6 +87,7 @@ class Publication:
     published: str | None
     new_elements: bool
     operations: tuple[Operation, ...]
+    unseen: str | None = None
 
     @property
     def tag(self) -> str:
@@ -101,7 +105,9 @@ class Publication:
         )
 
 
-def plan_publication(folder: str | Path, repo_id: str, *, private: bool = False) -> Publication:
+def plan_publication(
+    folder: str | Path, repo_id: str, *, private: bool = False, need_hub: bool = True
+) -> Publication:
     """Check a release, look at what the Hub shows, and say what there is to do. Changes nothing.
 
     Parameters
@@ -112,6 +118,8 @@ def plan_publication(folder: str | Path, repo_id: str, *, private: bool = False)
         Such as ``namespace/orbittrace``.
     private : bool
         Whether the dataset is to be private.
+    need_hub : bool
+        False gives a plan also where the Hub cannot be reached, with ``unseen`` set; it cannot be published.
 
     Returns
     -------
@@ -136,16 +144,21 @@ def plan_publication(folder: str | Path, repo_id: str, *, private: bool = False)
     path, manifest = check_release(folder)
     files = release_files(path, manifest)
     digests = {name: file_sha256(path / name) for name in files}
-    plan = Publication(repo_id, path, manifest, private, digests, None, None, True, ())
+    added = [Operation("add", name, size) for name, size in files.items()]
+    all_of_it = (*added, Operation("tag", TAG_PREFIX + manifest.version))
+    plan = Publication(repo_id, path, manifest, private, digests, None, None, True, all_of_it)
     api = HfApi(token=_token())
     try:
-        with one_sentence(repo_id, "looking at the dataset"):
+        with one_sentence(repo_id, "looking at"):
             info = api.dataset_info(repo_id, files_metadata=True, timeout=TIMEOUT_S)
             tags = {t.name: t.target_commit for t in api.list_repo_refs(repo_id, repo_type="dataset").tags}
     except HubMissingError:
         made = Operation("create", f"{repo_id} ({'private' if private else 'public'})")
-        added = [Operation("add", name, size) for name, size in files.items()]
-        return replace(plan, operations=(made, *added, Operation("tag", plan.tag)))
+        return replace(plan, operations=(made, *all_of_it))
+    except HubUnreachableError as error:
+        if need_hub:
+            raise
+        return replace(plan, unseen=str(error))
     if private and not info.private:
         raise PublishError(
             f"{repo_id} is public: make it private in its settings on the Hub first, or leave out --private"
@@ -192,6 +205,8 @@ def publish_release(plan: Publication, say: Callable[[str], None] = lambda text:
     """
     from huggingface_hub import HfApi
 
+    if plan.unseen is not None:
+        raise HubUnreachableError(plan.unseen)
     token = _token()
     if token is None:
         raise InputError("publishing needs a token: set HF_TOKEN, or log in with `hf auth login`")
@@ -200,7 +215,7 @@ def publish_release(plan: Publication, say: Callable[[str], None] = lambda text:
     if oid is None:
         oid = _commit(api, plan, say)
         say(f"tagging {oid[:12]} as {plan.tag}")
-        with one_sentence(plan.repo_id, f"tagging {plan.tag}"):
+        with one_sentence(plan.repo_id, f"tagging {plan.tag} of"):
             api.create_tag(plan.repo_id, tag=plan.tag, revision=oid, repo_type="dataset")
     say(f"reading {plan.tag} back")
     _read_back(api, plan, oid)
@@ -221,7 +236,7 @@ def _commit(api: "HfApi", plan: Publication, say: Callable[[str], None]) -> str:
     parent = plan.parent
     if parent is None:
         say(f"making the dataset {plan.repo_id}")
-        with one_sentence(plan.repo_id, "making the dataset"):
+        with one_sentence(plan.repo_id, "making"):
             api.create_repo(plan.repo_id, repo_type="dataset", private=plan.private)
             parent = api.dataset_info(plan.repo_id, timeout=TIMEOUT_S).sha
     added = [o for o in plan.operations if o.action in ("add", "replace")]
@@ -230,7 +245,7 @@ def _commit(api: "HfApi", plan: Publication, say: Callable[[str], None]) -> str:
         assert plan.parent is not None, "a new repository lacks every file"
         return plan.parent
     say(f"uploading {len(added)} files, {sum(o.bytes for o in added):,} bytes")
-    with one_sentence(plan.repo_id, "uploading"):
+    with one_sentence(plan.repo_id, "uploading to"):
         made = api.create_commit(
             plan.repo_id,
             [
@@ -247,7 +262,7 @@ def _commit(api: "HfApi", plan: Publication, say: Callable[[str], None]) -> str:
 def _read_back(api: "HfApi", plan: Publication, oid: str) -> None:
     """Download the tag into an empty place and compare every file's digest."""
     with TemporaryDirectory() as empty:
-        with one_sentence(plan.repo_id, f"reading {plan.tag} back"):
+        with one_sentence(plan.repo_id, f"reading back {plan.tag} of"):
             folder = Path(
                 api.snapshot_download(
                     plan.repo_id,
@@ -288,7 +303,7 @@ def _operations(plan: Publication, files: dict[str, int], there: dict[str, str])
 def _check_id(repo_id: str) -> None:
     from huggingface_hub.utils import validate_repo_id
 
-    with one_sentence(repo_id, "reading the name"):
+    with one_sentence(repo_id, "reading the name of"):
         validate_repo_id(repo_id)
     if repo_id.count("/") != 1:
         raise InputError(f"--repo {repo_id} has no namespace: write it like namespace/orbittrace")
@@ -310,7 +325,7 @@ def _check_owner(plan: Publication, there: dict[str, str], shown: Manifest | Non
 
 def _check_published(api: "HfApi", plan: Publication, oid: str) -> None:
     """Refuse a version that is published with other content than the folder's."""
-    with one_sentence(plan.repo_id, f"looking at {plan.tag}"):
+    with one_sentence(plan.repo_id, f"looking at {plan.tag} of"):
         there = _remote_files(
             api.dataset_info(plan.repo_id, revision=oid, files_metadata=True, timeout=TIMEOUT_S)
         )
@@ -344,7 +359,7 @@ def _remote_manifest(api: "HfApi", repo_id: str, oid: str, there: dict[str, str]
     """Return the manifest that a commit shows, None if it shows no release."""
     if MANIFEST_NAME not in there:
         return None
-    with TemporaryDirectory() as empty, one_sentence(repo_id, f"reading {MANIFEST_NAME}"):
+    with TemporaryDirectory() as empty, one_sentence(repo_id, f"reading {MANIFEST_NAME} of"):
         path = Path(
             api.hf_hub_download(repo_id, MANIFEST_NAME, repo_type="dataset", revision=oid, cache_dir=empty)
         )

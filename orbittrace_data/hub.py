@@ -55,8 +55,12 @@ def published_versions(repo_id: str) -> list[str]:
     """
     from huggingface_hub import HfApi
 
-    with one_sentence(repo_id, "listing its versions"):
-        return versions_among(tag.name for tag in HfApi().list_repo_refs(repo_id, repo_type="dataset").tags)
+    api = HfApi()
+    with one_sentence(repo_id, "listing the versions of"):
+        api.dataset_info(
+            repo_id, timeout=TIMEOUT_S
+        )  # list_repo_refs would wait for ever where nobody answers
+        return versions_among(tag.name for tag in api.list_repo_refs(repo_id, repo_type="dataset").tags)
 
 
 def cached_versions(repo_id: str) -> list[str]:
@@ -126,15 +130,17 @@ def download_release(repo_id: str, version: str | None = None) -> Path:
         there = published_versions(repo_id)
     except HubUnreachableError as error:
         cached_ones = cached_versions(repo_id)
-        wanted = f"version {version} of {repo_id}" if version else f"the newest version of {repo_id}"
+        missing = (
+            f"version {version} of {repo_id} is not on this machine"
+            if version
+            else f"nobody here knows which version of {repo_id} is the newest"
+        )
         if not cached_ones:
             raise HubUnreachableError(
-                f"{wanted} is not on this machine, and {error}: connect once to get it, or use a release "
-                "folder or the bundled release"
+                f"{missing}, and {error}, or use a release folder or the bundled release"
             ) from None
         raise HubUnreachableError(
-            f"{wanted} cannot be had, since {error}; on this machine are {', '.join(cached_ones)}: "
-            f"ask for one of them, for example version={cached_ones[-1]!r}"
+            f"{missing}, and {error}, or ask for a version that is on this machine: {', '.join(cached_ones)}"
         ) from None
     if not there:
         raise VersionError(f"{repo_id} has no version of a release: no tag such as {TAG_PREFIX}1.0.0")
@@ -149,7 +155,7 @@ def _download(repo_id: str, version: str) -> Path:
 
     api = HfApi()
     tag = TAG_PREFIX + version
-    with one_sentence(repo_id, f"downloading {tag}"):
+    with one_sentence(repo_id, f"downloading {tag} of"):
         info = api.dataset_info(repo_id, revision=tag, files_metadata=True, timeout=TIMEOUT_S)
         sizes = {s.rfilename: s.size or 0 for s in info.siblings or []}
         for name in (MANIFEST_NAME, CARD_NAME):
@@ -192,7 +198,7 @@ def one_sentence(repo_id: str, doing: str) -> Iterator[None]:
     ----------
     repo_id : str
     doing : str
-        What is being done, for the sentence: ``"uploading"``.
+        What is being done, for the sentence, before the dataset's name: ``"uploading to"``.
     """
     try:
         yield
@@ -215,22 +221,22 @@ def _said(error: BaseException, repo_id: str, doing: str) -> OrbitTraceError:
         if isinstance(one, errors.HFValidationError):
             return InputError(f"{repo_id!r} is no id of a dataset: write it like namespace/orbittrace")
         if isinstance(one, errors.OfflineModeIsEnabled):
-            return HubUnreachableError("the Hub is switched off by HF_HUB_OFFLINE")
+            return HubUnreachableError("the Hub is switched off by HF_HUB_OFFLINE: unset it")
         status = getattr(getattr(one, "response", None), "status_code", None)
         if isinstance(status, int):
             return _said_of_status(status, one, repo_id, doing)
         if type(one).__module__.split(".")[0] in _HTTP_PACKAGES or isinstance(one, ConnectionError):
             return HubUnreachableError(
-                f"the Hub cannot be reached ({type(one).__name__} while {doing} of {repo_id})"
+                f"the Hub cannot be reached ({type(one).__name__} while {doing} {repo_id}): run this again once it can"
             )
-    return HubError(f"{doing} of {repo_id} failed: {without_tokens(f'{type(error).__name__}: {error}')}")
+    return HubError(f"{doing} {repo_id} failed: {without_tokens(f'{type(error).__name__}: {error}')}")
 
 
 def _said_of_status(status: int, error: BaseException, repo_id: str, doing: str) -> OrbitTraceError:
     from huggingface_hub import errors
 
     if isinstance(error, errors.RevisionNotFoundError):
-        return HubMissingError(f"{repo_id} lacks the revision that was asked for while {doing}")
+        return HubMissingError(f"the revision that was asked for is missing while {doing} {repo_id}")
     if isinstance(error, errors.GatedRepoError):
         return HubError(
             f"{repo_id} is gated: accept its conditions on the Hub, and log in with `hf auth login`"
@@ -250,9 +256,9 @@ def _said_of_status(status: int, error: BaseException, repo_id: str, doing: str)
     if status in sentences:
         return HubError(sentences[status])
     if status >= 500:
-        return HubError(f"the Hub failed ({status}) while {doing} of {repo_id}: run this again later")
+        return HubError(f"the Hub failed ({status}) while {doing} {repo_id}: run this again later")
     said = without_tokens(str(getattr(error, "server_message", None) or error))
-    return HubError(f"the Hub refused ({status}) while {doing} of {repo_id}: {said}")
+    return HubError(f"the Hub refused ({status}) while {doing} {repo_id}: {said}")
 
 
 def without_tokens(text: str) -> str:

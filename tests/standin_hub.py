@@ -2,8 +2,8 @@
 
 The true clients (`HfApi`, `snapshot_download`, `load_dataset`) talk to it. It keeps the Hub's habits that
 matter here: commits are atomic and checked against their parent, a tag may point to any commit, large
-files go through the LFS batch endpoint first, a missing repository answers 401 to strangers and 404 to
-people who are logged in. A fault can be put at any request, before or after it takes effect.
+files go through the LFS batch endpoint first and are read by a redirect to another host, which wants no
+token, a missing repository answers 401 to strangers and 404 to people who are logged in. A fault can be put at any request, before or after it takes effect.
 """
 
 import base64
@@ -71,6 +71,7 @@ class StandInHub:
         self.repositories: dict[str, Repository] = {}
         self.writers: dict[str, set[str]] = {}  # token -> namespaces
         self.lfs: dict[str, bytes] = {}
+        self.signed: dict[str, bytes] = {}  # what the other host gives out
         self.requests: list[tuple[str, str]] = []
         self.tokens_seen: set[str] = set()
         self.fault: Fault | None = None
@@ -80,6 +81,7 @@ class StandInHub:
         self.server.daemon_threads = True
         self.server.hub = self  # type: ignore[attr-defined] - how a handler finds its state
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.storage_url = f"http://localhost:{self.server.server_address[1]}"
 
     def start(self) -> None:
         """Serve until `stop`; before, connections wait."""
@@ -95,6 +97,7 @@ class StandInHub:
             self.repositories.clear()
             self.writers.clear()
             self.lfs.clear()
+            self.signed.clear()
             self.requests.clear()
             self.tokens_seen.clear()
             self.fault = None
@@ -137,7 +140,7 @@ class _Answer(Exception):  # noqa: N818 - an answer, not always an error
 
 
 def _refusal(status: int, message: str, code: str = "") -> _Answer:
-    return _Answer(status, {"error": message}, code)
+    return _Answer(status, {"error": message}, code, X_Error_Message=" ".join(message.split()))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -177,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             if fault.status is None:
                 self.close_connection = True
                 return
-            answer = _refusal(fault.status, fault.message)
+            answer = _Answer(fault.status, {"error": fault.message})
         assert answer is not None
         self.send_response(answer.status)
         for name, value in answer.headers.items():
@@ -314,8 +317,27 @@ class _Handler(BaseHTTPRequestHandler):
         data = repository.commits[oid].get(path)
         if data is None:
             raise _refusal(404, f"Entry not found: {path}", "EntryNotFound")
-        etag = hashlib.sha256(data).hexdigest() if path.endswith(LFS_ENDINGS) else _blob_id(path, data)
-        headers = {"X-Repo-Commit": oid, "ETag": f'"{etag}"', "Accept-Ranges": "bytes"}
+        headers = {"X-Repo-Commit": oid, "ETag": f'"{_blob_id(path, data)}"', "Accept-Ranges": "bytes"}
+        if not path.endswith(LFS_ENDINGS):
+            raise self.part(data, headers)
+        sha256 = hashlib.sha256(data).hexdigest()
+        self.hub.signed[sha256] = data
+        headers |= {"X-Linked-ETag": f'"{sha256}"', "X-Linked-Size": str(len(data))}
+        headers |= {"Location": f"{self.hub.storage_url}/signed/{sha256}?Signature=aSignature"}
+        redirect = _Answer(302, b"Found. Redirecting")
+        redirect.headers |= headers
+        raise redirect
+
+    def signed(self, sha256, *, query, body):
+        self.no_token()
+        raise self.part(self.hub.signed[sha256], {"ETag": f'"{sha256}"'})
+
+    def no_token(self) -> None:
+        if "Authorization" in self.headers:
+            raise _refusal(400, "Only one auth mechanism allowed")
+
+    def part(self, data: bytes, headers: dict[str, str]) -> _Answer:
+        """Return the answer with a file, or with the part of it that was asked for."""
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         status = 200
         if wanted and int(wanted[1]) < len(data):
@@ -324,7 +346,7 @@ class _Handler(BaseHTTPRequestHandler):
             data, status = data[first : last + 1], 206
         answer = _Answer(status, data)
         answer.headers |= headers | {"Content-Type": "application/octet-stream"}
-        raise answer
+        return answer
 
     # Writing.
 
@@ -384,13 +406,14 @@ class _Handler(BaseHTTPRequestHandler):
             entry = {"oid": asked["oid"], "size": asked["size"]}
             if asked["oid"] not in self.hub.lfs:
                 entry["actions"] = {
-                    "upload": {"href": f"{self.hub.url}/lfs/{asked['oid']}", "header": {}},
+                    "upload": {"href": f"{self.hub.storage_url}/lfs/{asked['oid']}", "header": {}},
                     "verify": {"href": f"{self.hub.url}/lfs-verify/{repo_id}", "header": {}},
                 }
             objects.append(entry)
         raise _Answer(200, {"transfer": "basic", "objects": objects})
 
     def lfs_put(self, oid, *, query, body):
+        self.no_token()
         if hashlib.sha256(body).hexdigest() != oid:
             raise _refusal(400, "the object's sha256 is not its oid")
         self.hub.lfs[oid] = body
@@ -459,6 +482,7 @@ _ROUTES = (
     (rf"POST /datasets/{_ID}\.git/info/lfs/objects/batch", "lfs_batch"),
     (rf"POST /lfs-verify/{_ID}", "lfs_verify"),
     (r"PUT /lfs/([0-9a-f]{64})", "lfs_put"),
+    (r"(?:GET|HEAD) /signed/([0-9a-f]{64})", "signed"),
     (rf"GET /api/datasets/{_ID}/refs", "refs"),
     (rf"GET /api/datasets/{_ID}/tree/([^/]+)(/.*)?", "tree"),
     (rf"GET /api/datasets/{_ID}(?:/revision/(.+))?", "info"),

@@ -3,6 +3,7 @@
 import json
 import logging
 import shutil
+import socket
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,13 @@ from orbittrace_data import load_table, load_traces
 from orbittrace_data.builders.publish import plan_publication, publish_release
 from orbittrace_data.builders.verify import verify_release
 from orbittrace_data.cli import run
-from orbittrace_data.hub import HubError, HubUnreachableError, cached_versions, published_versions
+from orbittrace_data.hub import (
+    HubError,
+    HubUnreachableError,
+    cache_folder,
+    cached_versions,
+    published_versions,
+)
 from orbittrace_data.loader import BUNDLED, open_release
 from orbittrace_data.manifest import ReleaseError, VersionError
 from orbittrace_data.schema import CONFIGS
@@ -100,12 +107,10 @@ def test_offline_gives_the_version_that_was_asked_for_or_says_what_is_here(
     assert ids(version="0.1.0") == ["leo-25544", "geo-41866"]
     assert ids(version="0.2.0") == ["meo-40730"]
     with pytest.raises(
-        HubUnreachableError, match=r"version 1\.0\.0 .* on this machine are 0\.1\.0, 0\.2\.0: ask for one"
+        HubUnreachableError, match=r"version 1\.0\.0 .* a version that is on this machine: 0\.1\.0, 0\.2\.0"
     ):
         ids(version="1.0.0")
-    with pytest.raises(
-        HubUnreachableError, match=r"the newest version .* on this machine are 0\.1\.0, 0\.2\.0"
-    ):
+    with pytest.raises(HubUnreachableError, match=r"is the newest, and .* on this machine: 0\.1\.0, 0\.2\.0"):
         ids()
 
 
@@ -130,6 +135,41 @@ def test_a_changed_byte_in_the_cache_is_noticed_and_says_what_to_remove(publishe
     path.resolve().write_bytes(content)
     with pytest.raises(ReleaseError, match=r"its sha256 differs.*remove .*datasets--sat--orbittrace"):
         ids(version="0.1.0")
+
+
+def test_a_tag_that_moves_does_not_move_what_is_on_this_machine(published):
+    ids(version="0.1.0")
+    repository = published.repositories[REPO]
+    repository.tags["v0.1.0"] = repository.tags["v0.2.0"]
+    assert ids(version="0.1.0") == ["leo-25544", "geo-41866"]
+    shutil.rmtree(cache_folder(REPO))
+    with pytest.raises(VersionError, match=r"holds data version 0\.2\.0, not 0\.1\.0"):
+        ids(version="0.1.0")
+
+
+def test_a_cache_whose_tag_names_another_version_is_not_believed(published, monkeypatch, go_offline):
+    ids(version="0.1.0")
+    ids(version="0.2.0")
+    refs = cache_folder(REPO) / "refs"
+    for poison in (refs.joinpath("v0.2.0").read_text(), "../../../etc", "", "0" * 40):
+        refs.joinpath("v0.1.0").write_text(poison)
+        assert cached_versions(REPO) == ["0.2.0"]
+        with monkeypatch.context() as patch:
+            go_offline(patch)
+            with pytest.raises(HubUnreachableError, match=r"version 0\.1\.0 .* is not on this machine"):
+                ids(version="0.1.0")
+        close_sessions()
+        assert ids(version="0.1.0") == ["leo-25544", "geo-41866"]
+
+
+def test_a_hub_that_never_answers_is_given_up(published, monkeypatch):
+    monkeypatch.setattr("orbittrace_data.hub.TIMEOUT_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(
+            "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}"
+        )
+        with pytest.raises(HubUnreachableError, match="cannot be reached"):
+            ids(version="0.1.0")
 
 
 def test_a_tag_that_names_something_else(published, small_releases):
@@ -188,7 +228,7 @@ def test_versions_lists_them(published, capsys, go_offline, small_releases):
     assert run(["versions", REPO]) == 0
     captured = capsys.readouterr()
     assert captured.out == "0.1.0  on this machine\n"
-    assert "the Hub is switched off by HF_HUB_OFFLINE: these are on this machine" in captured.err
+    assert "switched off by HF_HUB_OFFLINE: unset it; these are on this machine" in captured.err
     assert run(["versions", "sat/nothing"]) == 1
     assert run(["versions"]) == 0
     assert capsys.readouterr().out == "1.1.0  in this package\n"

@@ -5,6 +5,9 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import threading
 import time
 import traceback
 from dataclasses import dataclass
@@ -404,6 +407,73 @@ def test_dry_run_lists_operations_and_sizes(hub, small_releases, capsys):
     assert "v0.1.0 is published already" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("way", ["switched off", "unreachable"])
+def test_a_dry_run_without_the_hub_lists_everything_and_says_so(
+    hub, small_releases, capsys, monkeypatch, go_offline, way
+):
+    folder = small_releases["0.1.0"]
+    if way == "switched off":
+        go_offline()
+    else:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    assert run(["publish", str(folder), "--repo", REPO, "--dry-run"]) == 0
+    captured = capsys.readouterr()
+    assert [line.split()[:2] for line in captured.out.splitlines()[:-1]] == [
+        *(["add", name] for name in release_files(*open_release(folder))),
+        ["tag", "v0.1.0"],
+    ]
+    assert "bytes would be sent" in captured.out
+    assert "not compared with the Hub, as if nothing were published yet: the Hub " in captured.err
+    plan = plan_publication(folder, REPO, need_hub=False)
+    with pytest.raises(HubUnreachableError):
+        publish_release(plan)
+
+
+def orbittrace(*arguments: object, **environment: str) -> subprocess.Popen:
+    """The command as a process, in which nobody has switched hf_xet off."""
+    own = {k: v for k, v in os.environ.items() if k != "HF_HUB_DISABLE_XET"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "orbittrace_data", *map(str, arguments)],
+        env=own | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_the_command_sends_over_http_also_where_hf_xet_is_installed(hub, small_releases):
+    command = ("publish", small_releases["0.1.0"], "--repo", REPO, "--yes")
+    process = orbittrace(*command, HF_DEBUG="1", HF_HUB_VERBOSITY="debug")
+    said = process.communicate()[0]
+    assert process.returncode == 0, said
+    assert hub.files(REPO, "v0.1.0") == content(small_releases["0.1.0"])
+    assert not [path for _, path in hub.requests if "xet" in path]
+    assert TOKEN not in said
+
+
+def test_ctrl_c_says_that_running_again_finishes(hub, small_releases):
+    command = ("publish", small_releases["0.1.0"], "--repo", REPO, "--yes")
+    reached = threading.Event()
+
+    def arrive(method, path):
+        if path.endswith("/commit/main"):
+            hub.before = None
+            reached.set()
+            time.sleep(0.5)
+
+    hub.before = arrive
+    process = orbittrace(*command)
+    assert reached.wait(60)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[0]
+    assert process.returncode == 130
+    assert said.endswith("interrupted: run the same command again, and it finishes\n"), said
+    assert hub.repositories[REPO].tags == {}
+    publish(small_releases["0.1.0"])
+    assert hub.files(REPO, "v0.1.0") == content(small_releases["0.1.0"])
+
+
 def test_element_sets_are_published_only_after_a_yes(hub, small_releases, capsys, monkeypatch):
     command = ["publish", str(small_releases["0.1.0"]), "--repo", REPO]
     assert run(command) == 2  # nobody is there to ask
@@ -445,9 +515,7 @@ def test_a_failure_shows_a_sentence_and_never_the_token(hub, small_releases, cap
         else:
             assert run(command) == 1
             shown = capsys.readouterr().err.splitlines()[-1]
-            assert shown.startswith(
-                "orbittrace: the Hub refused (400) while making the dataset of sat/orbittrace: "
-            )
+            assert shown.startswith("orbittrace: the Hub refused (400) while making sat/orbittrace: ")
     assert "Bearer <token>" in shown
     assert TOKEN not in shown
     captured = capsys.readouterr()

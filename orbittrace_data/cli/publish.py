@@ -1,5 +1,6 @@
 """``orbittrace publish`` and ``versions``: releases on the Hugging Face Hub."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,9 @@ def publish(
 
     Cut off anywhere, it is run again and finishes. The token is that of HF_TOKEN or of `hf auth login`.
     """
+    # Files go over HTTP, as the tests prove it, and not through hf_xet's second service and its own retries:
+    # the Hub takes both. Who has gigabytes to send may set it to 0.
+    os.environ.setdefault("HF_HUB_DISABLE_XET", "1")  # read when huggingface_hub is imported
     from huggingface_hub import logging
     from huggingface_hub.utils import disable_progress_bars
 
@@ -33,8 +37,10 @@ def publish(
     if not sys.stderr.isatty():
         disable_progress_bars()
     _note(f"checking {folder}")
-    plan = plan_publication(folder, repo, private=private)
+    plan = plan_publication(folder, repo, private=private, need_hub=not dry_run)
     if dry_run:
+        if plan.unseen:
+            _note(f"not compared with the Hub, as if nothing were published yet: {plan.unseen}")
         for operation in plan.operations:
             size = f"{operation.bytes:>14,} bytes" if operation.bytes else ""
             print(f"{operation.action:<8}{operation.what:<52}{size}".rstrip())
@@ -52,7 +58,11 @@ def publish(
                 raise InputError("publishing element sets needs a yes to the licence notice: give --yes")
             if not typer.confirm(f"Publish them to {repo}?", err=True):
                 raise typer.Abort
-    oid = publish_release(plan, _note)
+    try:
+        oid = publish_release(plan, _note)
+    except KeyboardInterrupt:
+        _note("interrupted: run the same command again, and it finishes")
+        raise
     print(
         f"{plan.tag} of {repo} is published at commit {oid}: {len(plan.digests)} files, every digest compared"
     )
@@ -80,7 +90,7 @@ def versions(
     except HubUnreachableError as error:
         if not here:
             raise
-        _note(f"{error}: these are on this machine")
+        _note(f"{error}; these are on this machine")
         there = here
     for version in there:
         print(f"{version}  {'on this machine' if version in here else 'on the Hub'}")
