@@ -52,6 +52,7 @@ def test_without_misses_there_is_no_table(capsys):
         (["--mtbf", "0s"], "must be more than 0s"),
         (["--mtbf", "6h", "--repair", "0s"], "must be more than 0s"),
         (["--sigma", "5s", "--courses", "0"], "at least 1"),
+        (["--sigma", "5s", "--courses", "1001"], "at most 1000"),
         (["--sigma", "5s", "--apart", "--seed", "-1"], "seed must be a whole number of at least 0"),
         (["--plot", "x.png"], "give --sigma or --mtbf"),
         (["--apart"], "give --sigma or --mtbf"),

@@ -52,8 +52,8 @@ def advise(
     from ..trace_spec import duration_s, resolve_trace
     from ..trainers.advise import advise as advise_case
 
-    if courses < 1:
-        raise InputError(f"--courses must be at least 1, got {courses}")
+    if not 1 <= courses <= 1000:
+        raise InputError(f"--courses must be at least 1 and at most 1000, got {courses}")
     sigma_s = None if sigma is None else duration_s(sigma, "--sigma")
     mtbf_s = None if mtbf is None else duration_s(mtbf, "--mtbf")
     repair_s = duration_s(repair, "--repair")
@@ -74,6 +74,8 @@ def advise(
             case.window_steps * step_s / 4 if mtbf_s is None else advice.young_s(case.save_s, float(mtbf_s))
         )
         intervals = {max(1, round(near_s * factor / step_s)) for factor in (0.25, 0.5, 1, 2, 4)}
+        window_s = (forecast.windows[:, 1] - forecast.windows[:, 0]).max() / 1000
+        margins_s = [sigma_s * factor for factor in (0, 0.5, 1, 1.5, 2, 3, 4)] if sigma_s else [0]
         choices = advice.advise(
             forecast,
             _courses(forecast, sigma_s, apart, mtbf_s, repair_s, courses, seed),
@@ -81,7 +83,7 @@ def advise(
             step_s=step_s,
             save_s=case.save_s,
             restore_s=case.restore_s,
-            margins_s=[sigma_s * factor for factor in (0, 0.5, 1, 1.5, 2, 3, 4)] if sigma_s else [0],
+            margins_s=[margin_s for margin_s in margins_s if margin_s < window_s],
             save_every=[None, *sorted(intervals)],
         )
     for sentence in case.sentences():
