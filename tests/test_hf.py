@@ -222,6 +222,12 @@ def test_a_trainer_that_could_not_be_resumed_is_refused(tmp_path, name, value, m
             signal.signal(number, handler)
 
 
+def test_a_finished_run_is_not_trained_one_step_too_far(tmp_path):
+    run(tmp_path, TRACE, save_strategy="steps", save_steps=STEPS)
+    with pytest.raises(TrainerError, match=r"checkpoint-14 is the end of the run: its 14 steps are done"):
+        run(tmp_path, TRACE)
+
+
 def test_methods_that_a_trainer_cannot_follow_are_refused():
     clock = RealClock(TRACE, 10**9, 0, 0, 0.0, lambda: 1.0, lambda s: None)
     for method, real in [("strong-fresh-order", None), ("weak", clock), ("aat", clock)]:

@@ -190,6 +190,10 @@ class AvailabilityCallback(TrainerCallback):
                 raise TrainerError(f"with {flag}=True a resumed run is another run: set it to False")
         if state.global_step:
             path = Path(str(args.output_dir), f"checkpoint-{state.global_step}")
+            if state.global_step >= self.plan.steps:  # the Trainer would train one step more
+                raise TrainerError(
+                    f"{path} is the end of the run: its {self.plan.steps} steps are done, load the model from there"
+                )
             facts = check_sealed(path)
             for name, now in self._identity().items():
                 if facts.get(name) != now:
