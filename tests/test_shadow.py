@@ -109,6 +109,16 @@ def test_rates_are_derivatives(elements, body):
         assert np.all(np.abs(cheap - g)[close] < 0.5)
 
 
+@pytest.mark.parametrize("earth", ["oblate", "sphere"])
+def test_places_alone_have_the_bits_of_those_with_derivatives(earth):
+    t_s = np.linspace(0.0, 86_400.0, 1_001)
+    for occluder in occluders(ShadowModel(earth=earth), APRIL_8, DAY_MS):
+        x, q, sun = motion(occluder, satrec(ISS), APRIL_8, t_s)
+        _, r, _ = states(satrec(ISS), APRIL_8, t_s)
+        for alone, beside in zip(occluder.place(APRIL_8, t_s, tuple(r.T)), (x[0], q[0], sun), strict=True):
+            assert np.array_equal(alone, beside)
+
+
 def test_boundaries_are_where_the_disc_is_covered_so_far():
     occluder = occluders(ShadowModel(), SEPTEMBER_23, DAY_MS)[0]
     t_s = np.arange(0.0, 86_400.0, 7.0)
