@@ -169,7 +169,7 @@ def _introduction(manifest: Manifest, traces: pa.Table, picture: bool) -> str:
     counts = Counter(traces["regime"].to_pylist())
     regimes = ", ".join(f"{count} {regime.upper()}" for regime, count in counts.items())
     shown = f"![Timelines of some of the traces]({PICTURE_NAME})\n\n" if picture else ""
-    return f"""# Dataset Card for OrbitTrace {manifest.label}
+    return f"""# Dataset Card for OrbitTrace {facts.plain(manifest.label)}
 
 {facts.what_it_is(manifest)} They are for research on training that is interrupted by *predictable* gaps
 ([{facts.PAPER}]({facts.PAPER_URL})).
@@ -279,7 +279,7 @@ def traces_markdown(traces: pa.Table) -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in traces.to_pylist():
-        name = row["name"].replace("|", r"\|")
+        name = facts.plain(row["name"])
         gaps = f"{row['gap_count']}" if row["gap_count"] else "none: control"
         lines.append(
             f"| `{row['trace_id']}` | {name} | {row['orbit_class']} | "

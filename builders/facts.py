@@ -1,5 +1,7 @@
 """What is said about a release in more than one place: the card and the Croissant metadata take it from here."""
 
+import html
+import re
 from datetime import UTC, datetime
 
 from ..manifest import Manifest
@@ -177,6 +179,17 @@ def bibtex(manifest: Manifest) -> str:
         f"  note   = {{Data version {manifest.label}, element sets of {year}}}\n"
         "}"
     )
+
+
+def plain(text: str) -> str:
+    r"""Escape a text from outside, so that Markdown shows it as it stands.
+
+    Examples
+    --------
+    >>> plain("<b>A|B & C")
+    '&lt;b&gt;A\\|B &amp; C'
+    """
+    return re.sub(r"([\\`*_~|\[\]])", r"\\\1", html.escape(text, quote=False))
 
 
 def span(manifest: Manifest) -> str:

@@ -2,12 +2,11 @@
 
 import os
 from datetime import datetime
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from .downloads import find_download, utc
 from .fetch import CELESTRAK_URL
-from .gp import read_element_sets, read_file
+from .gp import load, read_element_sets
 from .snapshot import Snapshot, SnapshotError, write_snapshot
 
 LICENCE_NOTICE = (
@@ -32,8 +31,8 @@ def freeze_file(
 
     Parameters
     ----------
-    file : path
-        In any format that `read_element_sets` knows; every record in it must be good.
+    file : path or "-"
+        A file or standard input, in any format that `read_element_sets` knows; every record in it must be good.
     out : path
         The folder to make; its name is the snapshot's.
     source, retrieved : str, optional
@@ -52,8 +51,8 @@ def freeze_file(
     GpError
         If the file cannot be read, or a record in it is bad.
     """
-    content = read_file(file)
-    read_element_sets(file, strict=True)  # what it refuses, it refuses by the file's name
+    content, called = load(file)
+    read_element_sets(content, strict=True, called=called)
     download = find_download(content)
     if download is not None:
         source = source or download.source
@@ -70,7 +69,7 @@ def freeze_file(
     unknown = [option for option, value in facts.items() if not value]
     if unknown:
         raise SnapshotError(
-            f"not all is known about {Path(file)}, as it is of what `orbittrace fetch` got from CelesTrak itself: "
+            f"not all is known about {called}, as it is of what `orbittrace fetch` got from CelesTrak itself: "
             f"give {', '.join(unknown)}"
         )
     try:

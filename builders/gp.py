@@ -44,7 +44,9 @@ class Reading:
     notes: tuple[str, ...] = ()
 
 
-def read_element_sets(source: str | os.PathLike[str] | Buffer, strict: bool = False) -> Reading:
+def read_element_sets(
+    source: str | os.PathLike[str] | Buffer, strict: bool = False, called: str | None = None
+) -> Reading:
     r"""Read element sets in TLE, 2LE, 3LE or OMM (CSV, JSON, XML, KVN); the content tells the format.
 
     Parameters
@@ -54,6 +56,8 @@ def read_element_sets(source: str | os.PathLike[str] | Buffer, strict: bool = Fa
     strict : bool
         Refuse the whole file for one bad record. By default a bad record is a problem of the reading and
         its neighbours load.
+    called : str, optional
+        What to call the source in a sentence; by default its path, or "the data".
 
     Returns
     -------
@@ -75,7 +79,8 @@ def read_element_sets(source: str | os.PathLike[str] | Buffer, strict: bool = Fa
     >>> [(e.catalog_number, e.name) for e in reading.element_sets]
     [(25544, 'ISS (ZARYA)')]
     """
-    data, called = _load(source)
+    data, name = load(source)
+    called = called or name
     kind, records, problems = parse_records(data, called)
     if not records and not problems:
         raise GpError(f"{called} is {kind.upper()} and holds no record: no element sets are in it")
@@ -174,37 +179,26 @@ def newest_of_each(
     return tuple(record for _, record in newest.values()), notes
 
 
-def _load(source: str | os.PathLike[str] | Buffer) -> tuple[bytes, str]:
-    """Get the bytes, and what to call them in a sentence."""
+def load(source: str | os.PathLike[str] | Buffer) -> tuple[bytes, str]:
+    """Get the bytes, and what to call them in a sentence; the arguments are those of `read_element_sets`."""
     if isinstance(source, Buffer):
         return bytes(source), "the data"
-    if source == "-":
+    if str(source) == "-":
         data = sys.stdin.buffer.read(MAX_BYTES + 1)
         _check_size(data, "standard input")
         return data, "standard input"
     if not isinstance(source, str | os.PathLike):
         raise GpError(f"element sets are read from a file's path, - or bytes, got {source!r}")
-    return read_file(source), str(source)
-
-
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Read a file's bytes.
-
-    Raises
-    ------
-    GpError
-        If it cannot be read or is larger than 512 MiB.
-    """
     try:
-        with Path(path).open("rb") as file:
+        with Path(source).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise GpError(f"there is no file {path}: give a file of element sets, or - for input") from None
+        raise GpError(f"there is no file {source}: give a file of element sets, or - for input") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise GpError(f"{path} cannot be read: {reason}") from None
-    _check_size(data, str(path))
-    return data
+        raise GpError(f"{source} cannot be read: {reason}") from None
+    _check_size(data, str(source))
+    return data, str(source)
 
 
 def _check_size(data: bytes, called: str) -> None:

@@ -40,11 +40,11 @@ def read_csv(lines: Sequence[str]) -> Records:
                 )
             records.append((number, parse_omm(dict(zip(header, cells, strict=True)))))
         except BadField as bad:
-            # A row that lost a cell would show another one's as its number; one that the file's end cut does not.
-            whole = bad.field != "row" or number == len(lines)
-            problems.append(
-                _problem(number, bad, dict(zip(header or (), cells, strict=False)) if whole else {})
-            )
+            if number == len(lines):  # no line end follows: what was cut may be the last cell
+                cells = cells[:-1]
+            elif bad.field == "row":  # it lost a cell, and would show another one's as its number
+                cells = []
+            problems.append(_problem(number, bad, dict(zip(header or (), cells, strict=False))))
             if bad.field == "header":
                 break
     return records, problems
@@ -176,7 +176,9 @@ def read_kvn(lines: Sequence[str]) -> Records:
             try:
                 records.append((begun, parse_omm(message)))
             except BadField as bad:
-                problems.append(_problem(at.get(bad.field, begun), bad, message))
+                # The last line is empty, or no line end follows it and it may be cut.
+                whole = {keyword: value for keyword, value in message.items() if at[keyword] < len(lines)}
+                problems.append(_problem(at.get(bad.field, begun), bad, whole))
 
     for number, line in enumerate(lines, 1):
         line = line.strip(" \t")

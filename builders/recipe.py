@@ -1,6 +1,7 @@
 """The recipe of a release: which element sets, which satellites, when, for how long, which model."""
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from ..power_model import PowerModel
 from ..trace import DAY_MS
 from .contacts import check_span
 from .element_set import ElementSet, format_epoch
-from .gp import read_element_sets
+from .gp import load, read_element_sets
 from .satellite_trace import next_day_ms, regime_of, span_of_days
 from .selection import Selected, SelectionError, read_selection
 from .shadow import ShadowModel
@@ -139,10 +140,15 @@ def make_recipe(
     if sum([select is not None, bool(catalog), everything]) > 1:
         raise InputError("give one of --select, --catalog and --all, not several")
     snapshot, remarks = _element_sets(source)
-    by_number = {e.catalog_number: e for e in snapshot.element_sets}
+    by_number = {e.catalog_number: e for e in snapshot.element_sets if e.catalog_number}
+    if not by_number:
+        raise InputError(
+            f"no record of {snapshot.name} has a catalogue number, and a trace is named by it: "
+            "write NORAD_CAT_ID into the records"
+        )
     if everything:
-        selected = tuple(Selected(number, "test") for number in by_number if number)
-        unnumbered = sum(e.catalog_number == 0 for e in snapshot.element_sets)
+        selected = tuple(Selected(number, "test") for number in by_number)
+        unnumbered = len(snapshot.element_sets) - len(by_number)
         if unnumbered:
             remarks.append(
                 f"{unnumbered} records of {snapshot.name} have no catalogue number and are left out: a trace is "
@@ -239,10 +245,10 @@ def _same(recipe: Recipe, frozen: Recipe) -> bool:
 def _element_sets(source: str | Path) -> tuple[Snapshot, list[str]]:
     """Read a snapshot, or take a plain file of element sets for one."""
     path = Path(source)
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - False, not an error, for a name that no system can hold
         return read_snapshot(source), []
-    content = path.read_bytes()
-    reading = read_element_sets(content)
+    content, called = load(path)
+    reading = read_element_sets(content, called=called)
     if not reading.element_sets:
         raise InputError(f"{path} holds no element set that can be used: {reading.problems[0]}")
     epochs = [e.epoch_us for e in reading.element_sets]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from orbittrace_data.atomic import new_directory
 
@@ -119,12 +120,12 @@ def read_snapshot(path_or_name: str | os.PathLike[str]) -> Snapshot:
             f"{folder}/{file_name} has sha256 {sha256} where {facts['elements_sha256']} was frozen: "
             "the file was changed; get the snapshot again"
         )
-    snapshot = _snapshot(facts["name"], content, facts, hashlib.sha256(described).hexdigest())
-    for key in ("oldest_epoch", "newest_epoch", "elements_file"):
-        if getattr(snapshot, key) != facts[key]:
-            raise SnapshotDamaged(
-                f"{folder}/snapshot.json says {key} {facts[key]}, the elements say {getattr(snapshot, key)}"
-            )
+    digest = hashlib.sha256(described).hexdigest()
+    snapshot = _snapshot(facts["name"], content, facts, digest, f"{folder}/{file_name}")
+    true = {key: getattr(snapshot, key) for key in ("oldest_epoch", "newest_epoch", "elements_file")}
+    for key, value in {"records": len(snapshot.element_sets), **true}.items():
+        if facts[key] != value:
+            raise SnapshotDamaged(f"{folder}/snapshot.json says {key} {facts[key]}, the elements say {value}")
     return snapshot
 
 
@@ -197,9 +198,11 @@ def write_snapshot(
     return read_snapshot(target)
 
 
-def _snapshot(name: str, content: bytes, facts: Mapping[str, str], digest: str) -> Snapshot:
+def _snapshot(
+    name: str, content: bytes, facts: Mapping[str, Any], digest: str, called: str | None = None
+) -> Snapshot:
     """Read the records strictly and put the facts beside them."""
-    reading = read_element_sets(content, strict=True)
+    reading = read_element_sets(content, strict=True, called=called)
     epochs = [e.epoch_us for e in reading.element_sets]
     return Snapshot(
         name=name,
@@ -216,8 +219,8 @@ def _snapshot(name: str, content: bytes, facts: Mapping[str, str], digest: str) 
     )
 
 
-def _parse(folder: Path, described: bytes) -> dict[str, str]:
-    """Read snapshot.json; its keys are all there and hold text."""
+def _parse(folder: Path, described: bytes) -> dict[str, Any]:
+    """Read snapshot.json; its keys are all there and hold text, or the number of records."""
     try:
         facts = json.loads(described)
     except ValueError as error:
@@ -241,7 +244,9 @@ def _parse(folder: Path, described: bytes) -> dict[str, str]:
     for key in needed:
         if not isinstance(facts.get(key), str):
             raise SnapshotDamaged(f"{folder}/snapshot.json has no text under {key!r}: get the snapshot again")
-    return {key: facts[key] for key in needed}
+    if type(facts.get("records")) is not int:
+        raise SnapshotDamaged(f"{folder}/snapshot.json has no number under 'records': get the snapshot again")
+    return {key: facts[key] for key in (*needed, "records")}
 
 
 def _bundled_folder() -> Path:
@@ -252,10 +257,9 @@ def _find(path_or_name: str | os.PathLike[str]) -> Path:
     """Take a bundled name first, then a path."""
     if isinstance(path_or_name, str) and path_or_name in bundled_snapshots():
         return _bundled_folder() / path_or_name
-    path = Path(path_or_name)
-    if not path.is_dir():
+    if not os.path.isdir(path_or_name):  # noqa: PTH112 - False, not an error, for a name that no system can hold
         raise SnapshotError(
             f"there is no snapshot {path_or_name}: give a folder or one of "
             f"{', '.join(bundled_snapshots()) or '(none is installed)'}"
         )
-    return path.absolute()
+    return Path(path_or_name).absolute()

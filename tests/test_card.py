@@ -166,6 +166,9 @@ def test_a_name_cannot_break_the_table(release):
     names = pa.array(["A|B", "C"])
     broken = traces_markdown(table.set_column(table.schema.get_field_index("name"), "name", names))
     assert "| A\\|B |" in broken
+    named = pa.array(["<script>alert(1)</script> & [a](b)", "C"])
+    shown = traces_markdown(table.set_column(table.schema.get_field_index("name"), "name", named))
+    assert "| &lt;script&gt;alert(1)&lt;/script&gt; &amp; \\[a\\](b) |" in shown
 
 
 # The viewer of the Hub.

@@ -389,6 +389,20 @@ def test_records_without_a_number_are_named(tmp_path):
     recipe, remarks = make_recipe(tmp_path / "mine.tle", everything=True, days=1)
     assert len(recipe.selected) == 1
     assert any("1 records of mine.tle have no catalogue number" in remark for remark in remarks)
+    (tmp_path / "mine.tle").write_text("\n".join(lines[:2]) + "\n")
+    for wanted in ({"everything": True}, {"catalog": [0]}, {"catalog": [25544]}, {}):
+        with pytest.raises(InputError, match=r"no record of mine\.tle has a catalogue number"):
+            make_recipe(tmp_path / "mine.tle", days=1, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("", "is empty"), ("<html></html>", "is a web page"), ("no", "holds no element")],
+)
+def test_a_file_that_holds_no_element_sets_is_called_by_its_name(tmp_path, content, sentence):
+    (tmp_path / "mine.tle").write_text(content)
+    with pytest.raises(InputError, match=rf"{tmp_path}/mine\.tle {sentence}"):
+        make_recipe(tmp_path / "mine.tle", everything=True)
 
 
 def checksum(line: str) -> int:

@@ -43,6 +43,11 @@ def test_help_is_shown_as_written(capsys):
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
 
 
+def test_a_list_of_nothing_names_the_release(capsys):
+    assert run(["list", "--regime", "heo"]) == 0
+    assert capsys.readouterr().out.endswith("0 traces, data version 1.1.0\n")
+
+
 def test_list_prints_all_fifty(capsys):
     assert run(["list"]) == 0
     text = capsys.readouterr().out

@@ -422,6 +422,30 @@ def test_celestrak_data_bring_their_notice(server, tmp_path, cache):
     assert "Not for conjunction assessment." in snapshot.licence_notice
 
 
+def test_standard_input_is_frozen_as_it_is(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "own.csv"
+    path.write_text(csv_text(ISS))
+    facts = [
+        "--source",
+        "my own",
+        "--licence-notice",
+        "mine",
+        "--citation",
+        "me",
+        "--retrieved",
+        "2026-08-16",
+    ]
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert run(["freeze", "-", "--out", str(tmp_path / "s"), *facts]) == 0
+    assert (tmp_path / "s" / "elements.csv").read_bytes() == path.read_bytes()
+    path.write_text("")
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert run(["freeze", "-", "--out", str(tmp_path / "t"), *facts]) == 2
+    assert "standard input is empty" in capsys.readouterr().err
+
+
 def test_what_is_not_known_of_a_file_must_be_said(tmp_path, capsys):
     path = tmp_path / "own.csv"
     path.write_text(csv_text(ISS))

@@ -239,6 +239,11 @@ def test_broken_csv_is_told():
     assert problems_of(text.replace(",51.6398", "", 1)) == [
         "line 2, row: it has 16 cells under 17 columns: it was cut or lost some"
     ]
+    last = csv_text(NOMINAL)
+    begin = last.index("799501621")
+    for length in range(begin + 1, begin + 10):
+        assert problems_of(last[:length])[0].startswith("line 2, row: it has ")
+    assert problems_of(last[: length + 1])[0].startswith("line 2, record 799501621, row: it has ")
     assert problems_of(text.replace("ISS (ZARYA)", '"ISS'))[0].startswith(
         "line 3, row: its quotes do not match"
     )
@@ -338,6 +343,12 @@ def test_broken_kvn_is_told():
     assert problems_of(text.replace("OBJECT_NAME         = ISS", "object_name = ISS"))[0].startswith(
         f"line {number}, line: 'object_name = ISS (ZARYA)' is not of the form KEYWORD = value"
     )
+    first = kvn_text(NOMINAL, end="\n")
+    for length in range(first.index("799501621"), first.index("799501621") + 10):
+        assert problems_of(first[:length]) == ["line 1, BSTAR: it is missing, and SGP4 needs it"]
+    assert problems_of(first[: length + 1]) == [
+        "line 1, record 799501621, BSTAR: it is missing, and SGP4 needs it"
+    ]
     cut = text[: text.index("CLASSIFICATION_TYPE = U", text.index("ISS"))]
     assert problems_of(cut)[0].endswith("BSTAR: it is missing, and SGP4 needs it")
 

@@ -100,7 +100,7 @@ def test_a_wrong_checksum_is_found_even_under_a_right_digest(frozen):
     facts = json.loads((frozen / "snapshot.json").read_text())
     facts["elements_sha256"] = hashlib.sha256(changed).hexdigest()
     (frozen / "snapshot.json").write_text(json.dumps(facts))
-    with pytest.raises(GpError, match="line 2, checksum"):
+    with pytest.raises(GpError, match=r"elements\.3le has 1 bad record: line 2, checksum"):
         read_snapshot(frozen)
 
 
@@ -111,6 +111,8 @@ def test_a_wrong_checksum_is_found_even_under_a_right_digest(frozen):
         ("citation", None, "has no text under 'citation'"),
         ("elements_file", "../elements.3le", "not one of its own folder"),
         ("elements_file", "elements.csv", "lacks its elements.csv"),
+        ("records", 2, "says records 2, the elements say 1"),
+        ("records", None, "has no number under 'records'"),
         ("newest_epoch", "2030-01-01T00:00:00.000000Z", "says newest_epoch 2030"),
     ],
 )
@@ -131,6 +133,8 @@ def test_no_json_and_no_snapshot_are_told_apart(frozen, tmp_path):
         read_snapshot(frozen)
     with pytest.raises(SnapshotError, match="there is no snapshot 1999-01-01: give a folder or one of"):
         read_snapshot("1999-01-01")
+    with pytest.raises(SnapshotError, match="there is no snapshot xxx"):
+        read_snapshot("x" * 5000)
 
 
 def test_every_bundled_snapshot_holds():

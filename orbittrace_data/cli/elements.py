@@ -48,7 +48,7 @@ def fetch(
 
 @app.command()
 def freeze(
-    file: Annotated[Path, typer.Argument(help="Element sets in any format.")],
+    file: Annotated[Path, typer.Argument(help="Element sets in any format, or - for input.")],
     out: Annotated[Path, typer.Option(help="The snapshot folder to make, for example tle_snapshots/NAME.")],
     source: Annotated[
         str | None, typer.Option(help="Where they come from; known for what orbittrace fetch wrote.")

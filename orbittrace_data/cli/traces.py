@@ -24,7 +24,7 @@ def list_traces(
     """Print a table of the traces."""
     from rich.table import Table
 
-    from ..loader import load_traces
+    from ..loader import load_traces, open_release
     from .app import wide_console
 
     traces = load_traces(config=config, split=split, regime=regime, source=source, version=version)  # type: ignore[arg-type] - load_traces checks the names
@@ -47,7 +47,7 @@ def list_traces(
         )
     console = wide_console()
     console.print(table)
-    release = traces[0].release if traces else ""
+    release = traces[0].release if traces else open_release(source, version)[1].label
     console.print(f"{len(traces)} traces, data version {release}", highlight=False)
 
 

@@ -1,5 +1,6 @@
 """``orbittrace windows``: anyone's satellite in one line."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,7 +95,7 @@ def _element_sets(satellite: str, url: str | None) -> tuple[list["ElementSet"], 
     from ..builders.gp import GpError, read_element_sets
     from ..builders.snapshot import read_snapshot
 
-    if satellite != "-" and not Path(satellite).exists():
+    if satellite != "-" and not os.path.exists(satellite):  # noqa: PTH110 - False for a name that no system can hold
         if not satellite.isdecimal():
             raise GpError(f"{satellite} is neither a file that exists nor a catalogue number")
         answer = fetch_satellites([int(satellite)], url=url or CELESTRAK_URL)
