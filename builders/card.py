@@ -128,7 +128,6 @@ def _metadata(manifest: Manifest, manifest_sha256: str, companions: dict[str, st
         "pretty_name": "OrbitTrace" if manifest.kind == "benchmark" else f"OrbitTrace ({manifest.label})",
         "license": "other",
         "license_name": "see-licence-notice",
-        "license_link": f"{CARD_NAME}#licence-notice",
         "language": ["en"],
         "annotations_creators": ["no-annotation"],
         "source_datasets": ["original"],

@@ -373,7 +373,7 @@ class _Handler(BaseHTTPRequestHandler):
         content = json.loads(body)["content"]
         try:
             head = yaml.safe_load(re.match(r"---\n(.*?)\n---", content, re.DOTALL)[1])  # type: ignore[index] - the card has a YAML head, or the test fails here
-            errors = [] if isinstance(head, dict) else [{"message": "the YAML is no mapping"}]
+            errors = [{"message": said} for said in _faults_of_the_card(head)]
         except (yaml.YAMLError, TypeError) as error:
             errors = [{"message": str(error)}]
         raise _Answer(400 if errors else 200, {"errors": errors, "warnings": []})
@@ -488,6 +488,22 @@ _ROUTES = (
     (rf"GET /api/datasets/{_ID}(?:/revision/(.+))?", "info"),
     (rf"(?:GET|HEAD) /datasets/{_ID}/resolve/([^/]+)/(.+)", "file"),
 )
+
+
+def _faults_of_the_card(head: object) -> list[str]:
+    """Return what the Hub's specification of a card's YAML forbids, as far as it concerns this one."""
+    if not isinstance(head, dict):
+        return ["the YAML is no mapping"]
+    faults = []
+    if not re.fullmatch(r"[a-z0-9.+-]+", str(head.get("license_name", "none"))):
+        faults.append('"license_name" must be an id')
+    if not re.fullmatch(r"LICENSE(\.md)?|https://.+", str(head.get("license_link", "LICENSE"))):
+        faults.append('"license_link" must be LICENSE, LICENSE.md or an address')
+    if not all(
+        re.fullmatch(r"n<1K|\d+[KMB]<n<\d+[KMB]|n>1T", size) for size in head.get("size_categories", ())
+    ):
+        faults.append('"size_categories" must be of the list')
+    return faults
 
 
 def _blob_id(path: str, data: bytes) -> str:

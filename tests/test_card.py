@@ -78,6 +78,9 @@ def test_the_hubs_own_classes_read_the_card():
     data = card.data
     assert data.pretty_name == "OrbitTrace"
     assert (data.license, data.license_name) == ("other", "see-licence-notice")
+    assert (
+        "license_link" not in data
+    )  # the Hub takes a file LICENSE or LICENSE.md or an address, not a section
     assert data.size_categories == ["10K<n<100K"]
     assert {"satellite", "eclipse"} <= set(data.tags)
     assert data.task_categories == ["time-series-forecasting", "other"]

@@ -29,9 +29,9 @@ def croissant(folder: Path):
     return mlcroissant.Dataset(jsonld=folder / CROISSANT_NAME)
 
 
-@pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
+@pytest.mark.parametrize("version", ["bundled", "0.1.0", "0.2.0"])
 def test_croissant_is_valid_and_every_record_set_gives_its_rows(small_releases, version, caplog):
-    folder = small_releases[version]
+    folder = small_releases.get(version, BUNDLED)
     dataset = croissant(folder)
     assert dataset.metadata.ctx.issues.errors == set()
     assert dataset.metadata.ctx.issues.warnings == set()
@@ -54,7 +54,6 @@ def test_the_bundled_croissant_is_valid():
     assert [r.uuid for r in dataset.metadata.record_sets] == [
         f"{c}/{s}" for c in CONFIGS for s in ("dev", "test")
     ]
-    assert len(list(dataset.records("traces/dev"))) == 10
     assert dataset.metadata.cite_as.startswith("@misc{orbittrace")
 
 
