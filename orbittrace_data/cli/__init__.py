@@ -74,11 +74,10 @@ def run(arguments: list[str]) -> int:
             )
             return 2
     for group, modules in COMMAND_MODULES.items():
-        known = len(app.registered_commands)
-        for module in modules:
-            import_module(f".{module}", __name__)
-        for command in app.registered_commands[known:]:
-            command.rich_help_panel = group
+        homes = {import_module(f".{module}", __name__).__name__ for module in modules}
+        for registered in app.registered_commands:
+            if registered.callback and registered.callback.__module__ in homes:
+                registered.rich_help_panel = group
     command = typer.main.get_command(app)
     try:
         result = command.main([a for a in arguments if a != "--debug"], "orbittrace", standalone_mode=False)
