@@ -154,7 +154,7 @@ def power(manifest: Manifest) -> str:
         return ""
     p = manifest.power
     return (
-        f"`{p['name']}`: a panel of {p['panel_w']:g} W at {p['sun_angle_deg']:g} deg to the Sun, a battery of "
+        f"{plain(p['name'])}: a panel of {p['panel_w']:g} W at {p['sun_angle_deg']:g} deg to the Sun, a battery of "
         f"{p['battery_wh']:g} Wh that starts at {p['initial_soc']:.0%}, {p['load_w']:g} W drawn while the payload runs and "
         f"{p['idle_w']:g} W while it does not, {p['charge_efficiency']:.0%} of a surplus stored, the payload switched off "
         f"below {p['min_soc']:.0%} and on again at {p['resume_soc']:.0%}"
