@@ -129,12 +129,36 @@ def test_p_is_corrected_over_methods():
     assert min(v.p for v in both) == pytest.approx(2 * min(alone[0].p, *(v.p / 2 for v in both)), rel=1)
 
 
-def test_failed_runs_are_said():
+@pytest.mark.parametrize("change", [{"error": "ValueError: no", "fingerprint": None, "validation_loss": None},
+                                    {"validation_loss": float("nan")}], ids=["failed", "diverged"])  # fmt: skip
+@pytest.mark.parametrize("seeds", [{4}, {0, 1, 2, 3, 4}], ids=["one seed", "every seed"])
+def test_a_method_with_a_run_that_failed_is_not_compared(change, seeds):
     rows = study_rows(TRUTH)
-    rows.append(
-        row(method="aat", seed=7) | {"error": "ValueError: no", "fingerprint": None, "validation_loss": None}
-    )
-    assert by_claim(rows)["stationary"].note == "1 runs failed"
+    for r in rows:
+        chosen = (r["stage"], r["method"], r["persists"], r["trace"]) == ("report", "aat", "all", "leo-25544")
+        if chosen and r["seed"] in seeds and not r["drift_at"]:
+            r.update(change)
+    found = by_claim(rows)
+    for claim in ("stationary", "aat-over-weak", "explained"):
+        assert found[claim].verdict == UNDECIDED
+        assert "a run failed or diverged: not compared" in found[claim].note
+        assert found[claim].difference is None
+    assert found["weak-pays"].verdict == HOLDS
+    assert found["weak-pays"].note == ""
+
+
+def test_a_method_that_lacks_a_trace_is_not_compared():
+    rows = [r for r in study_rows(TRUTH) if (r["method"], r["trace"]) != ("aat", "leo-25544")]
+    found = by_claim(rows)
+    assert found["stationary"].verdict == UNDECIDED
+    assert found["stationary"].note == "a trace is missing: not compared"
+    assert found["weak-pays"].verdict == HOLDS
+
+
+def test_more_traces_than_strong_has_are_no_hindrance():
+    rows = study_rows(TRUTH)
+    rows += [row(method="weak", trace="meo-39189", seed=s, loss=9.0) for s in range(5)]
+    assert by_claim(rows)["weak-pays"].difference == by_claim(study_rows(TRUTH))["weak-pays"].difference
 
 
 def test_seeds_average_over_the_traces_that_both_have():

@@ -54,6 +54,15 @@ def test_a_method_that_was_not_tuned_is_refused(rows):
     assert any("weak (all state persists) was not tuned" in b for b in violations(kept))
 
 
+def test_a_method_tuned_on_more_traces_is_refused(rows):
+    more = [
+        r | {"trace": "leo-41917", "config": r["config"] + "x"}
+        for r in rows
+        if (r["stage"], r["method"]) == ("tune", "weak")
+    ]
+    assert "weak had the tuning traces leo-41917, leo-44714" in " ".join(violations(rows + more))
+
+
 def test_missing_seeds_are_refused(rows):
     kept = [r for r in rows if (r["method"], r["seed"]) != ("aat", 4)]
     assert any("seeds differ under leo-25544" in b for b in violations(kept))

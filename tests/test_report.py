@@ -14,7 +14,7 @@ from comparison_rows import pause_rows, row, study_rows
 from orbittrace_data.cli import run
 from orbittrace_data.trainers.advise import committed
 from orbittrace_data.trainers.claims import STATEMENTS
-from orbittrace_data.trainers.protocol import violations
+from orbittrace_data.trainers.protocol import PROTOCOL, violations
 from orbittrace_data.trainers.records import read_rows, write_rows
 from orbittrace_data.trainers.report import answer, as_html, as_json, as_markdown, interval, write_report
 from orbittrace_data.trainers.statistics import Estimate
@@ -285,4 +285,6 @@ def test_committed_verdicts_follow_from_the_committed_rows(path, tmp_path):
         )
     kept = json.loads((path / "verdicts.json").read_text())
     assert kept["protocol_broken"] == []
-    assert f"{kept['rows_sha256']}" in (path / "report.html").read_text()
+    report = (path / "report.html").read_text()
+    assert f"{kept['rows_sha256']}" in report
+    assert html.escape(PROTOCOL.read_text()) in report, "made before the protocol was changed"

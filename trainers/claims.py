@@ -88,8 +88,9 @@ class Runs:
 
     def __init__(self, setup: Setup, rows: Sequence[Row]):
         self.setup = setup
-        self.failed = [row for row in rows if row["error"] is not None and row["stage"] == "report"]
-        self.rows = [row for row in rows if row["error"] is None and row["stage"] == "report"]
+        report = [row for row in rows if row["stage"] == "report"]
+        self.rows = [row for row in report if _came_to_an_end(row)]
+        self.failed = [row for row in report if not _came_to_an_end(row)]
         self._edges = set(at_the_edge(rows))
         try:
             self.floor: NoiseFloor | None = noise_floor(list(self._orders()))
@@ -105,12 +106,12 @@ class Runs:
 
     def select(self, method: str, persists: str = "all", drift: bool = False) -> list[Row]:
         """Return the rows of a method in a regime that keep to their seed's own data order."""
-        return [
-            row
-            for row in self.rows
-            if (row["method"], row["persists"], bool(row["drift_at"])) == (method, persists, drift)
-            and row["seed"] == row["order_seed"]
-        ]
+        return _of(self.rows, method, persists, drift)
+
+    def losses(self, method: str, persists: str = "all", drift: bool = False) -> Iterator[tuple[Row, float]]:
+        """Return each run of a method in a regime with its loss: NaN where it failed or diverged."""
+        yield from ((row, row["validation_loss"]) for row in _of(self.rows, method, persists, drift))
+        yield from ((row, math.nan) for row in _of(self.failed, method, persists, drift))
 
     def untuned(self, method: str, persists: str = "all", drift: bool = False, pauses: bool = False) -> bool:
         """Tell whether the best learning rate of a method lies at the end of the grid that was tried."""
@@ -120,9 +121,9 @@ class Runs:
     def cell(self, method: str, persists: str = "all", drift: bool = False) -> Cell:
         """Return losses by trace and seed, schedules of periodic pauses left out."""
         cell: Cell = defaultdict(dict)
-        for row in self.select(method, persists, drift):
+        for row, loss in self.losses(method, persists, drift):
             if not is_pause(row):
-                cell[row["trace"]][row["seed"]] = row["validation_loss"]
+                cell[row["trace"]][row["seed"]] = loss
         return dict(cell)
 
     def methods(self, persists: str = "all", drift: bool = False, pauses: bool = False) -> list[str]:
@@ -130,10 +131,25 @@ class Runs:
         return sorted(
             {
                 row["method"]
-                for row in self.rows
+                for row in self.rows + self.failed
                 if (row["persists"], bool(row["drift_at"])) == (persists, drift) and is_pause(row) == pauses
             }
         )
+
+
+def _came_to_an_end(row: Row) -> bool:
+    """Tell whether a run ended with a finite loss; one that diverged counts as failed."""
+    return row["error"] is None and math.isfinite(row["validation_loss"])
+
+
+def _of(rows: Iterable[Row], method: str, persists: str, drift: bool) -> list[Row]:
+    wanted = (method, persists, drift)
+    return [
+        row
+        for row in rows
+        if (row["method"], row["persists"], bool(row["drift_at"])) == wanted
+        and row["seed"] == row["order_seed"]
+    ]
 
 
 def is_pause(row: Row) -> bool:
@@ -162,6 +178,13 @@ def align(*cells: Cell) -> tuple[tuple[str, ...], list[int], list[NDArray[np.flo
     seeds = sorted(set.intersection(*(set(cell[trace]) for cell in spread for trace in traces)))
     values = [np.array([[cell[t][s] for t in traces] for s in seeds]).mean(axis=1) for cell in spread]
     return tuple(traces), seeds, values
+
+
+def on_the_traces_of(required: Cell, cell: Cell) -> Cell:
+    """Keep the traces that a comparison is about; empty where one of them is missing, all without gaps."""
+    if set(cell) == {"no-gaps"}:
+        return cell
+    return {trace: cell[trace] for trace in required} if set(required) <= set(cell) else {}
 
 
 def verdicts(rows: Iterable[Row]) -> list[Verdict]:
@@ -214,12 +237,24 @@ def measured(runs: Runs) -> Iterator[Verdict]:
     task, setup = runs.setup.short_task, runs.setup
     floor = runs.floor.sd if runs.floor else math.nan
 
-    def verdict(claim: str, compared: str, cells: Sequence[Cell], contrast: Callable[..., Any], region: Any):
-        traces, seeds, values = align(*cells)
+    def verdict(
+        claim: str,
+        compared: str,
+        cells: Sequence[Cell],
+        contrast: Callable[..., Any],
+        region: Any,
+        required: Cell | None = None,
+    ):
+        whole = [on_the_traces_of(required, one) for one in cells] if required else cells
+        traces, seeds, values = align(*whole)
+        base = Verdict(claim, task, setup, compared, "", floor=runs.floor, traces=traces, region=region)
+        lacking = required and all(cells) and not all(whole)
+        if lacking or any(np.isnan(value).any() for value in values):  # rule 5: nothing is left out
+            note = "a trace is missing" if lacking else "a run failed or diverged"
+            return replace(base, verdict=UNDECIDED, note=f"{note}: not compared")
         if not seeds:
             return None
         difference = contrast(*values)
-        base = Verdict(claim, task, setup, compared, "", floor=runs.floor, traces=traces, region=region)
         if any(math.isnan(border) for border in region):
             return replace(
                 base, verdict=UNDECIDED, difference=estimate(difference), note="no noise floor was measured"
@@ -241,10 +276,12 @@ def measured(runs: Runs) -> Iterator[Verdict]:
     found = [exact(runs)]
     fresh = cell("strong-fresh-order")
     found.append(
-        verdict("fresh-order", "strong-fresh-order - uninterrupted", (fresh, reference), minus, within)
+        verdict(
+            "fresh-order", "strong-fresh-order - uninterrupted", (fresh, reference), minus, within, strong
+        )
     )
-    weak_pays = verdict("weak-pays", "weak - strong", (weak, strong), minus, above)
-    gain = verdict("aat-over-weak", "weak - aat", (weak, aat), minus, above)
+    weak_pays = verdict("weak-pays", "weak - strong", (weak, strong), minus, above, strong)
+    gain = verdict("aat-over-weak", "weak - aat", (weak, aat), minus, above, strong)
     untuned = runs.untuned
     found.append(weak_pays and replace(weak_pays, **barred(holds=untuned("weak"), fails=untuned("strong"))))
     found.append(gain and replace(gain, **barred(holds=untuned("weak"), fails=untuned("aat"))))
@@ -255,18 +292,22 @@ def measured(runs: Runs) -> Iterator[Verdict]:
             (weak, strong, aat),
             lambda w, s, a: (w - s) - ALMOST_ALL * (w - a),
             above,
+            strong,
         )
-        if explained is not None:
-            _, _, (w, s, a) = align(weak, strong, aat)
+        if explained is not None and explained.difference is not None:
+            _, _, (w, s, a) = align(*(on_the_traces_of(strong, one) for one in (weak, strong, aat)))
             share = ratio(w - s, w - a)
-            explained = replace(explained, share=share)
+            losers = barred(holds=untuned("aat") or untuned("weak"), fails=untuned("strong"))
+            explained = replace(explained, share=share, **losers)
             if share is None or gain.difference is None or gain.difference.mean < 0:
                 explained = replace(
                     explained, share=None, verdict=UNDECIDED, note="AAT's gain over weak is not established"
                 )
         found.append(explained)
     wall = cell("weak-wall-horizon")
-    found.append(verdict("wall-horizon", "weak-wall-horizon - strong", (wall, strong), minus, within))
+    horizon = verdict("wall-horizon", "weak-wall-horizon - strong", (wall, strong), minus, within, strong)
+    losers = barred(holds=untuned("strong"), fails=untuned("weak-wall-horizon"))
+    found.append(horizon and replace(horizon, **losers))
 
     for claim, persists, drift in (
         ("stationary", "all", False),
@@ -280,7 +321,7 @@ def measured(runs: Runs) -> Iterator[Verdict]:
         for method in runs.methods(persists, drift):
             if method not in REFERENCES and not method.startswith(("weak-", "weak+re")) and method != "weak":
                 cells = (base, cell(method, persists, drift))
-                v = verdict(claim, f"strong - {short_name(method)}{kept}", cells, minus, below)
+                v = verdict(claim, f"strong - {short_name(method)}{kept}", cells, minus, below, base)
                 losers = barred(
                     holds=untuned(method, persists, drift), fails=untuned("strong", persists, drift)
                 )
@@ -305,12 +346,7 @@ def measured(runs: Runs) -> Iterator[Verdict]:
                     holds, fails = sides if claim == "recovers" else sides[::-1]
                     losers = barred(holds=holds, fails=fails)
                     found.append(replace(v, share=phase.recovered, note=phase.note, **losers))
-    failed = len(runs.failed)
-    for v in found:
-        if v is not None:
-            yield replace(
-                v, note="; ".join(filter(None, [v.note, f"{failed} runs failed" if failed else ""]))
-            )
+    yield from (v for v in found if v is not None)
 
 
 def exact(runs: Runs) -> Verdict | None:
@@ -386,27 +422,26 @@ def phases(runs: Runs) -> list[Phase]:
     """Return every point of the phase diagram that ran, by persists, method, frequency and length."""
     whole = runs.cell("uninterrupted")
     lost: dict[float, tuple[float, Cell]] = {}  # of each frequency the shortest pause (PROTOCOL.md)
-    for row in runs.select("strong", "nothing"):
+    for row, loss in runs.losses("strong", "nothing"):
         if is_pause(row):
             shortest, cell = lost.get(row["window_steps"], (math.inf, {}))
             if row["delta"] < shortest:
                 shortest, cell = row["delta"], {"": {}}
             if row["delta"] == shortest:
-                cell[""][row["seed"]] = row["validation_loss"]
+                cell[""][row["seed"]] = loss
             lost[row["window_steps"]] = (shortest, cell)
     kept: dict[tuple[str, str, float, float], dict[int, float]] = defaultdict(dict)
     for persists in ("m", "v"):
         for method in runs.methods(persists, pauses=True):
-            for row in runs.select(method, persists):
+            for row, loss in runs.losses(method, persists):
                 if is_pause(row) and row["window_steps"] in lost:
-                    kept[persists, method, row["window_steps"], row["delta"]][row["seed"]] = row[
-                        "validation_loss"
-                    ]
+                    kept[persists, method, row["window_steps"], row["delta"]][row["seed"]] = loss
     found = []
     for (persists, method, window_steps, delta), cell in sorted(kept.items()):
         deltas = [key[3] for key in kept if key[:3] == (persists, method, window_steps)]
         points = (lost[window_steps][1], {"": cell}, {"": whole.get("no-gaps", {})})
-        if align(*points)[1] and "reconstruct" in method:
+        values = align(*points)[2]
+        if all(len(value) and np.isfinite(value).all() for value in values) and "reconstruct" in method:
             brief, long = delta == min(deltas), delta == max(deltas) and len(deltas) > 1
             found.append(Phase(window_steps, delta, method, persists, *points, brief, long))
     return found

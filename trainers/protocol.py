@@ -3,9 +3,11 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError
 from ..loader import same_traces
@@ -200,6 +202,13 @@ def _budgets(tune: Sequence[Row], report: Sequence[Row]) -> list[str]:
     for budget in {frozenset(trials) for trials in tried.values()} if _uneven(tried) else ():
         names = sorted({key[1] for key, trials in tried.items() if trials == budget})
         broken.append(f"{', '.join(names)} had a tuning budget of {len(budget)} runs a trace")
+    places: dict[Key, set[str]] = defaultdict(set)
+    for row in tune:
+        if row["split"] == "dev":  # schedules are tuned on themselves
+            places[key_of(row)].add(row["trace"])
+    for traces in {frozenset(on) for on in places.values()} if _uneven(places) else ():
+        names = sorted({key[1] for key, on in places.items() if on == traces})
+        broken.append(f"{', '.join(names)} had the tuning traces {', '.join(sorted(traces))}")
     chosen = choose(tune)
     for key in sorted({key_of(row) for row in report}):
         name = f"{key[1]} ({_regime(key[2], key[3])})"
@@ -218,7 +227,7 @@ def _regime(persists: str, drift: bool) -> str:
     return state + ", drift" * drift
 
 
-def _uneven(tried: dict[Key, set[tuple[float, int]]]) -> bool:
+def _uneven(tried: Mapping[Key, AbstractSet[Any]]) -> bool:
     return len({frozenset(trials) for trials in tried.values()}) > 1
 
 

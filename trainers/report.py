@@ -302,7 +302,7 @@ def _figures(groups: Sequence[Runs]) -> list[str]:
     for runs in groups:
         task = f"{runs.setup.short_task}, {runs.setup.steps} steps"
         parts.append(f"<h2>{html.escape(task)}</h2>")
-        traces = sorted(runs.cell("weak") or runs.cell("strong"))
+        traces = sorted(runs.cell("strong") or runs.cell("weak"))
         for trace in traces[:1]:
             add(
                 loss_curves(runs, trace),
