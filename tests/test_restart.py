@@ -286,3 +286,16 @@ def test_two_processes_under_torchrun_are_strong_bit_for_bit(python, tmp_path, m
     said = done.stdout.split()
     assert said[0] == "equal"
     assert said[1] != train(Config("small_task_of_a_test:make", ORBIT)).state_sha256  # two see other data
+
+
+def test_the_result_of_a_run_in_real_time_is_what_happened(tmp_path, capsys):
+    arguments = (
+        "train --task resnet-mnist --trace pause:30s/2s --step-s 10 --margin-s 1 --steps 6 --real-time now"
+    )
+    for _ in range(2):  # as it ends, and as it is found again
+        assert orbittrace([*arguments.split(), "--out", str(tmp_path)]) == 0
+        said = capsys.readouterr()
+        assert (
+            "after 6 steps, 0 gaps, " in said.out
+        )  # six steps take seconds, not the minute that was planned
+        assert "min wall-clock" not in said.out

@@ -278,3 +278,32 @@ def test_a_ray_cluster_gives_the_same_bits_and_a_dying_run_fails_alone(finished,
     assert died["method"] == "deadly"
     assert "Crashed" in died["error"]
     assert rows_digest(row for row in rows if not row["error"]) == rows_digest(finished[1])
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied", "removed"])
+def test_a_damaged_run_is_done_again(finished, tmp_path, damage):
+    out, rows = finished
+    shutil.copytree(out, tmp_path / "out")
+    record = next((tmp_path / "out" / "runs").glob("*/row.json"))
+    if damage == "removed":
+        record.unlink()
+    else:
+        record.write_bytes(record.read_bytes()[: 100 * (damage == "cut")])
+    asked = []
+
+    def counted(configs):
+        asked.extend(configs)
+        yield from serial(configs)
+
+    again = run_study(study_from(SMALL), tmp_path / "out", counted, quiet)
+    assert len(asked) == 1
+    assert rows_digest(again) == rows_digest(rows)
+
+
+def test_one_comparison_works_in_a_folder(tmp_path):
+    def nested(configs):
+        with pytest.raises(RunnerError, match="another comparison is at work in"):
+            run_study(study_from(SMALL), tmp_path, serial, quiet)
+        yield from serial(configs)
+
+    assert len(run_study(study_from(SMALL), tmp_path, nested, quiet)) == 12

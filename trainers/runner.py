@@ -5,6 +5,7 @@ Every run is decided by its config alone and has a folder ``runs/DIGEST`` that a
 killed goes on where it was, and another study in the same folder takes over what it shares.
 """
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -12,7 +13,7 @@ import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -69,11 +70,26 @@ def run_study(
     broken = splits(*([planned_row(run, study.name) for run in runs] for runs in (trials, planned)))
     if broken and not unprotected:
         raise ProtocolError(broken)
-    tune = run_all(trials, study.name, out, engine, "tuning", note)
-    chosen = choose(tune)
-    rows = tune + run_all(report_runs(study, chosen), study.name, out, engine, "reported runs", note)
-    write_rows(out / "rows.parquet", rows)
+    with _alone(out):
+        tune = run_all(trials, study.name, out, engine, "tuning", note)
+        chosen = choose(tune)
+        rows = tune + run_all(report_runs(study, chosen), study.name, out, engine, "reported runs", note)
+        write_rows(out / "rows.parquet", rows)
     return rows
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Hold a result folder; the system lets go of it when the process ends, however it ends."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunnerError(
+                f"another comparison is at work in {out}: wait for it, or choose another --out"
+            ) from None
+        yield
 
 
 def run_all(
@@ -115,18 +131,22 @@ def _folder(run: Run, out: Path) -> Path:
 
 
 def _read_row(run: Run, study: str, out: Path) -> Row | None:
-    """Return the row of a run that finished: its outcome and data release as they were, its purpose as it is now."""
+    """Return the row of a run that finished: its outcome and data release as they were, its purpose as it is now.
+
+    A folder that was damaged counts as none: its run is done again.
+    """
     try:
-        kept = json.loads((_folder(run, out) / "row.json").read_text())
-    except FileNotFoundError:
+        kept = json.loads((_folder(run, out) / "row.json").read_bytes())
+        config, outcome = kept["config"], {name: kept[name] for name in ("release", *OUTCOME)}
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    if kept["config"] != run.config.digest:
+    if config != run.config.digest:
         raise RunnerError(f"{_folder(run, out)} belongs to another config: remove it")
-    return planned_row(run, study) | {name: kept[name] for name in ("release", *OUTCOME)}
+    return planned_row(run, study) | outcome
 
 
 def _write_run(run: Run, row: Row, log: bytes, out: Path) -> None:
-    with new_directory(_folder(run, out)) as folder:
+    with new_directory(_folder(run, out), replace=True) as folder:
         (folder / "config.json").write_text(json.dumps(run.config.to_json(), indent=1))
         (folder / "row.json").write_text(json.dumps(row, indent=1))
         (folder / "log.parquet").write_bytes(log)

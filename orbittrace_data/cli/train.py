@@ -119,7 +119,7 @@ def train(
     folder = out / (run_name(config) + "-real-time" * (real_time is not None))
     finished = read_result(folder, config)
     if finished is not None:
-        print(_result_line(finished, folder))
+        print(_result_line(finished, folder, real_time is not None))
         return 0
     clock = None if real_time is None else _real_clock(config, real_time)
     _note(describe_plan(config.plan))
@@ -149,7 +149,7 @@ def train(
         _note(f"stopped{at}; everything is saved in {folder}: run the same command again to resume")
         return STOPPED
     if not parallel.launched_rank():
-        print(_result_line(result, folder))
+        print(_result_line(result, folder, real_time is not None))
     return 0
 
 
@@ -315,11 +315,16 @@ def describe_bits(config: "Config") -> str:
     )
 
 
-def _result_line(result: "Result", folder: Path) -> str:
+def _result_line(result: "Result", folder: Path, in_real_time: bool) -> str:
     config, plan = result.config, result.config.plan
     measures = ", ".join(f"{name} {value:.4f}" for name, value in result.measures.items())
+    if in_real_time:  # what happened; the plan is of virtual time
+        last = result.log.slice(len(result.log) - 1).to_pylist()[0]
+        gaps, wall_ns = last["window"], last["wall_ns"]
+    else:
+        gaps, wall_ns = plan.window_count - 1, plan.finish_ns
     return (
         f"{config.resolved_task.name} {config.trace.trace_id} {config.resolved_method.name} seed {config.seed}: "
-        f"{measures} after {result.steps} steps, {plan.window_count - 1} gap{'s' * (plan.window_count != 2)}, "
-        f"{duration(plan.finish_ns / 1e9)} wall-clock, weights {result.weights_sha256[:12]}; {folder}"
+        f"{measures} after {result.steps} steps, {gaps} gap{'s' * (gaps != 1)}, "
+        f"{duration(wall_ns / 1e9)} wall-clock, weights {result.weights_sha256[:12]}; {folder}"
     )
