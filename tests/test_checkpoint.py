@@ -352,6 +352,12 @@ def test_a_state_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_whose_name_has_no_number_is_no_checkpoint(tmp_path):
+    for name in ("step-²", "step-٣", "step-", "step-1\n"):
+        (tmp_path / name).mkdir()
+    assert checkpoint.checkpoints(tmp_path) == []
+
+
 def test_an_empty_folder_holds_no_checkpoint(tmp_path):
     assert checkpoint.newest(tmp_path) is None
     assert checkpoint.newest(tmp_path / "absent") is None

@@ -186,6 +186,9 @@ def test_a_half_written_checkpoint_was_never_sealed(tmp_path):
     (tmp_path / "checkpoint-9" / "XXH128SUMS").unlink()
     with pytest.warns(CheckpointWarning, match="never sealed"):
         assert newest_checkpoint(tmp_path) == str(tmp_path / "checkpoint-4")
+    (tmp_path / "checkpoint-²").mkdir()  # a digit to Python, and no number
+    with pytest.warns(CheckpointWarning, match="never sealed"):
+        assert newest_checkpoint(tmp_path) == str(tmp_path / "checkpoint-4")
     assert newest_checkpoint(tmp_path / "absent") is None
 
 
@@ -193,8 +196,9 @@ def test_another_run_is_refused(tmp_path):
     until_gap(tmp_path, TRACE, 4)
     newest = newest_checkpoint(tmp_path)
     other = Trace("other", 10_000, [[4_000, 8_000]])
-    with pytest.raises(ResumeError, match="plan is"):
+    with pytest.raises(ResumeError, match="plan is") as caught:
         trainer(tmp_path, other).train(resume_from_checkpoint=newest)
+    assert "--rebase" not in str(caught.value)  # a Trainer has no such option
     with pytest.raises(ResumeError, match="method is"):
         trainer(tmp_path, TRACE, "weak").train(resume_from_checkpoint=newest)
     with pytest.raises(ResumeError, match="persists is"):
@@ -207,6 +211,7 @@ def test_another_run_is_refused(tmp_path):
         ("max_steps", 15, "the plan has 14 steps and the Trainer 15"),
         ("save_only_model", True, "with save_only_model=True"),
         ("ignore_data_skip", True, "with ignore_data_skip=True"),
+        ("save_strategy", "best", 'save_strategy="best" .* set it to "steps", "epoch" or "no"'),
         ("enable_jit_checkpoint", True, "with enable_jit_checkpoint=True"),  # not every version has it
     ],
 )

@@ -17,6 +17,7 @@ It is built in a temporary sibling, fsynced and renamed. Nothing in it is pickle
 import json
 import mmap
 import random
+import re
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -60,11 +61,15 @@ class CheckpointWarning(UserWarning):
 class ResumeError(InputError):
     """A checkpoint of another run: the field that differs, as it is there and as it is now."""
 
-    def __init__(self, path: Path, name: str, there: Any, now: Any):
+    def __init__(self, path: Path, name: str, there: Any, now: Any, *, rebase: bool = False):
         self.path, self.name, self.there, self.now = path, name, there, now
         super().__init__(
-            f"{path} belongs to another run: {name} is {there!r} there and {now!r} now: train into another "
-            "folder, give the same value, or insist with --rebase"
+            f"{path} belongs to another run: {name} is {there!r} there and {now!r} now: "
+            + (
+                "train into another folder, give the same value, or insist with --rebase"
+                if rebase
+                else "train into another folder, or give the same value"
+            )
         )
 
 
@@ -252,7 +257,7 @@ def _split_optimizer(optimizer: Mapping[str, Any]) -> tuple[dict[str, torch.Tens
 
 def checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder by step, whole or not."""
-    return sorted((p for p in folder.glob("step-*") if p.name[5:].isdigit()), key=step_of)
+    return sorted((p for p in folder.glob("step-*") if re.fullmatch("step-[0-9]+", p.name)), key=step_of)
 
 
 def step_of(path: Path) -> int:
@@ -434,4 +439,4 @@ def check_identity(path: Path, there: Mapping[str, Any], now: Mapping[str, Any])
         if isinstance(before, Mapping) and isinstance(after, Mapping):
             key = next(key for key in [*after, *before] if before.get(key) != after.get(key))
             name, before, after = f"{name}.{key}", before.get(key), after.get(key)
-        raise ResumeError(path, name, before, after)
+        raise ResumeError(path, name, before, after, rebase=True)

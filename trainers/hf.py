@@ -188,6 +188,11 @@ class AvailabilityCallback(TrainerCallback):
         for flag in ("save_only_model", "ignore_data_skip", "enable_jit_checkpoint"):
             if getattr(args, flag, False):
                 raise TrainerError(f"with {flag}=True a resumed run is another run: set it to False")
+        if args.save_strategy == "best":  # the Trainer decides on saves after this callback was asked
+            raise TrainerError(
+                'with save_strategy="best" the Trainer would train through the gaps without a checkpoint: '
+                'set it to "steps", "epoch" or "no"'
+            )
         if state.global_step:
             path = Path(str(args.output_dir), f"checkpoint-{state.global_step}")
             if state.global_step >= self.plan.steps:  # the Trainer would train one step more
@@ -313,7 +318,7 @@ def newest_checkpoint(output_dir: str | Path) -> str | None:
     CheckpointError
         If there are sealed checkpoints and not one of them is whole.
     """
-    found = [p for p in Path(output_dir).glob("checkpoint-*") if p.name.rpartition("-")[2].isdigit()]
+    found = [p for p in Path(output_dir).glob("checkpoint-*") if re.fullmatch("checkpoint-[0-9]+", p.name)]
     found.sort(key=lambda p: int(p.name.rpartition("-")[2]), reverse=True)
     sealed = False
     for path in found:
