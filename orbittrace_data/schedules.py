@@ -126,7 +126,7 @@ def power_cap_trace(
     """
     try:
         clock = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
         raise ScheduleError(f"zone must be an IANA name such as Europe/Berlin, got {zone!r}") from None
     try:
         first = date.fromisoformat(start) if isinstance(start, str) else start
@@ -139,6 +139,8 @@ def power_cap_trace(
         after = first + timedelta(days=int(days))
     except OverflowError:
         raise ScheduleError(f"{days} days from {start} end after the year 9999: give fewer") from None
+    if first.year < 1900 or after.year > 9998:  # within a day of the calendar's ends UTC has no date
+        raise ScheduleError(f"the days must lie in the years 1900 to 9998, got {days} from {start}")
     off = _daily(capped)
     begin_ms, end_ms = (_utc_ms(day.replace(tzinfo=clock)) for day in (first, after))
 
@@ -163,7 +165,7 @@ def _daily(capped: Sequence[tuple[str | time, str | time]]) -> Intervals:
     """Return the capped intervals of one day [ms from local midnight]; over midnight becomes two."""
     off = []
     for pair in capped:
-        if isinstance(pair, str) or len(pair) != 2:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ScheduleError(f'capped holds pairs of times such as ("17:00", "21:00"), got {pair!r}')
         a, b = (_time_of_day_ms(value) for value in pair)
         if a == b:

@@ -21,7 +21,7 @@ _BLOCKS = "█▓▒░ "
 
 
 def terminal_day(trace: Trace, first_ms: int = 0, width: int = 72) -> list[str]:
-    """Draw up to 24 hours of a trace in characters, one line for each four hours.
+    """Draw up to 24 hours of a trace in characters, one line for each four hours; a shorter trace fills one line.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ def terminal_day(trace: Trace, first_ms: int = 0, width: int = 72) -> list[str]:
     >>> print(terminal_day(Trace("demo", 4 * 3_600_000, [[3_600_000, 7_200_000]]), width=8)[0])
       0 h |██  ████|
     """
-    per_line_ms = 4 * HOUR_MS
+    per_line_ms = min(4 * HOUR_MS, trace.span_ms)
     last_ms = min(first_ms + DAY_MS, trace.span_ms)
     lines = []
     for start_ms in range(first_ms, last_ms, per_line_ms):
         edges = np.linspace(start_ms, start_ms + per_line_ms, width + 1).astype(np.int64)
-        active = trace.active_ms(np.clip(edges, 0, trace.span_ms))
-        share = np.diff(active) / np.diff(edges)
+        edges = np.unique(np.minimum(edges, trace.span_ms))  # the line ends where the trace does
+        share = np.diff(trace.active_ms(edges)) / np.diff(edges)
         drawn = "".join(_BLOCKS[round((1 - s) * 4)] for s in share)
         lines.append(f"{start_ms / HOUR_MS:3.0f} h |{drawn}|")
     return lines

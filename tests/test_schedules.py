@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbittrace_data.errors import InputError
-from orbittrace_data.schedules import duty_cycle_trace, periodic_pause_trace, power_cap_trace
+from orbittrace_data.schedules import (
+    ScheduleError,
+    duty_cycle_trace,
+    periodic_pause_trace,
+    power_cap_trace,
+)
 
 HOUR = 3_600_000
 FEW = settings(max_examples=40, deadline=None)
@@ -106,3 +111,17 @@ def test_power_cap_takes_text_or_times_and_the_end_of_the_day():
 def test_power_cap_refuses_what_is_no_cap(arguments, message):
     with pytest.raises(InputError, match=message):
         power_cap_trace(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("capped", "zone", "start"),
+    [
+        ([5], "Europe/Berlin", "2026-03-25"),
+        ([("17:00", "21:00")], None, "2026-03-25"),
+        ([("17:00", "21:00")], "Europe/Berlin", "0001-01-01"),
+        ([("17:00", "21:00")], "America/New_York", "9998-12-31"),
+    ],
+)
+def test_a_cap_that_is_none_is_refused(capped, zone, start):
+    with pytest.raises(ScheduleError):
+        power_cap_trace(capped, zone, start, days=2)

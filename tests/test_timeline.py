@@ -43,3 +43,12 @@ def test_the_hours_count_from_where_the_trace_starts():
     assert plot_timeline(berlin).axes[0].get_xlabel() == "hours from 23:00:00 UTC"
     utc = power_cap_trace([("17:00", "21:00")], "UTC", "2026-01-05", 2)
     assert plot_timeline(utc).axes[0].get_xlabel() == "hour of the day, UTC"
+
+
+def test_a_day_is_drawn_to_the_end_of_the_trace_and_no_further():
+    hour = 3_600_000
+    assert terminal_day(Trace("five hours", 5 * hour, [[hour, 2 * hour]]), width=8) == [
+        "  0 h |██  ████|",
+        "  4 h |██|",
+    ]
+    assert terminal_day(Trace("12 s", 12_000, [[10_000, 12_000]]), width=6) == ["  0 h |█████ |"]

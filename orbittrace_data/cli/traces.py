@@ -70,7 +70,7 @@ def show(
 ) -> None:
     """Print a trace's facts, and a day of it drawn in the terminal."""
     from ..errors import InputError
-    from ..timeline import DAY_MS, plot_timeline, save_figure, terminal_day
+    from ..timeline import DAY_MS, HOUR_MS, plot_timeline, save_figure, terminal_day
     from ..trace_spec import energy_trace_of, resolve_trace
 
     more = []
@@ -96,7 +96,8 @@ def show(
         return
     for name, value in facts(trace) + more:
         print(f"{name:<14} {value}")
-    print(f"\nday {day}, full blocks are windows, blanks are gaps:")
+    scale = "" if trace.span_ms >= 4 * HOUR_MS else f", a line is {trace.span_ms / 60_000:.6g} min"
+    print(f"\nday {day}, full blocks are windows, blanks are gaps{scale}:")
     for line in terminal_day(trace, day * DAY_MS):
         print(line)
 
@@ -120,6 +121,7 @@ def energy_facts(sunlit, profile) -> list[tuple[str, str]]:
 def facts(trace) -> list[tuple[str, str]]:
     """Return the facts of a trace as pairs of texts."""
     gaps = trace.gaps[:, 1] - trace.gaps[:, 0]
+    unit, unit_ms = ("s", 1000) if gaps.max(initial=0) < 120_000 else ("min", 60_000)
     lines = [
         ("trace", f"{trace.trace_id}  {trace.name}"),
         ("release", f"{trace.release or 'none'}" + (f", split {trace.split}" if trace.split else "")),
@@ -149,7 +151,7 @@ def facts(trace) -> list[tuple[str, str]]:
             "gaps",
             "none: a control"
             if trace.is_control
-            else f"{trace.gap_count}, {gaps.min() / 60_000:.2f} to {gaps.max() / 60_000:.2f} min",
+            else f"{trace.gap_count}, {gaps.min() / unit_ms:.2f} to {gaps.max() / unit_ms:.2f} {unit}",
         ),
     ]
     return lines
