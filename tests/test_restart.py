@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from orbittrace_data import Trace
 from orbittrace_data.cli import run as orbittrace
+from orbittrace_data.cli.train import duration
 from orbittrace_data.trainers import restart
 from orbittrace_data.trainers.config import Config
 from orbittrace_data.trainers.loop import train
@@ -196,6 +198,21 @@ def test_a_folder_serves_one_process_at_a_time_and_knows_its_run(tmp_path):
     assert read_result(tmp_path, Config("resnet-mnist", ORBIT, steps=3, step_s=900)) is None
     with pytest.raises(RunFolderError, match="holds no run"):
         read_config(tmp_path / "absent")
+
+
+def test_a_run_in_real_time_says_what_happened_and_not_its_plan(tmp_path, capsys):
+    command = ["train", "--trace", "pause:0.2s/0.1s", "--task", "resnet-mnist", "--steps", "60"]
+    command += ["--step-s", "0.1", "--real-time", "now", "--out", str(tmp_path)]
+    assert orbittrace(command) == 0
+    said = capsys.readouterr()
+    (folder,) = tmp_path.iterdir()
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    gaps, wall_ns = rows[-1]["window"], rows[-1]["wall_ns"] - rows[0]["wall_ns"]
+    assert f"after 60 steps, {gaps} gap{'s' * (gaps != 1)}, {duration(wall_ns / 1e9)} wall-clock" in said.out
+    assert gaps >= 1
+    assert wall_ns >= gaps * 0.1e9
+    assert orbittrace(command) == 0  # finished: the same line again
+    assert capsys.readouterr().out == said.out
 
 
 def test_names_of_run_folders_are_safe():

@@ -289,14 +289,15 @@ def test_a_damaged_run_is_done_again(finished, tmp_path, damage):
         record.unlink()
     else:
         record.write_bytes(record.read_bytes()[: 100 * (damage == "cut")])
-    asked = []
+    asked, notes = [], []
 
     def counted(configs):
         asked.extend(configs)
         yield from serial(configs)
 
-    again = run_study(study_from(SMALL), tmp_path / "out", counted, quiet)
+    again = run_study(study_from(SMALL), tmp_path / "out", counted, notes.append)
     assert len(asked) == 1
+    assert [f"{record.parent} is broken" in line for line in notes].count(True) == 1
     assert rows_digest(again) == rows_digest(rows)
 
 

@@ -100,6 +100,10 @@ def run_all(
     missing: list[Run] = []
     for run in runs:
         row = _read_row(run, study, out)
+        if row is None and _folder(run, out).exists():
+            note(
+                f"{_folder(run, out)} is broken: its row.json is missing or not whole; the run is done again"
+            )
         if row is None:
             missing.append(run)
         else:

@@ -319,8 +319,11 @@ def _result_line(result: "Result", folder: Path, in_real_time: bool) -> str:
     config, plan = result.config, result.config.plan
     measures = ", ".join(f"{name} {value:.4f}" for name, value in result.measures.items())
     if in_real_time:  # what happened; the plan is of virtual time
-        last = result.log.slice(len(result.log) - 1).to_pylist()[0]
-        gaps, wall_ns = last["window"], last["wall_ns"]
+        first, last = (result.log.slice(k, 1).to_pylist()[0] for k in (0, len(result.log) - 1))
+        gaps, wall_ns = (
+            last["window"],
+            last["wall_ns"] - first["wall_ns"],
+        )  # a trace by its dates began long ago
     else:
         gaps, wall_ns = plan.window_count - 1, plan.finish_ns
     return (
