@@ -14,7 +14,7 @@ from .search import find_brackets, guess_contacts
 from .shadow import Depth, Occluder, obscuration
 from .tracks import EarthTrack, MoonTrack, Track, earth_track, moon_track
 
-EARTH_PARTS, MOON_PARTS = 6, 16  # samples a cell
+EARTH_PARTS, MOON_PARTS = 5, 16  # samples a cell
 DENSITIES = (1, 4, 16)  # of the grid, where SGP4 does not run smoothly
 
 OCCLUDERS = ("earth", "moon")
@@ -124,7 +124,7 @@ def _intervals(
     satellite = batch.satellite_of(track.cell[found.k])
     order = np.argsort(satellite * (2.0 * batch.t_s.max()) + guess_s, kind="stable")
     which, satellite, guess_s = found.which[order], satellite[order], guess_s[order]
-    entering = (found.low_km >= 0)[order]
+    entering = found.entering[order]
     start_s, step_s = track.start_s[found.k], track.step_s[found.k]
     low_s = (start_s + (found.low - found.slack[0]) * step_s)[order]
     high_s = (start_s + (found.high + found.slack[1]) * step_s)[order]

@@ -14,7 +14,7 @@ from .batches import Array, Batch, Ints
 from .constants import SGP4_MU_KM3_PER_S2
 from .propagation import acceleration
 from .roots import rising_root
-from .shadow import Depth, Occluder, distance_rates, signed_distances
+from .shadow import Depth, Occluder, cylinder_distance, distance_rates, signed_distances
 from .tracks import EarthTrack, MoonTrack
 
 SLACK_KM = 4.0  # where a polynomial comes this close to a boundary, SGP4 decides
@@ -33,8 +33,10 @@ class Brackets:
         Cell of the track.
     low, high : ndarray, shape (n,)
         Fractions of the cell.
-    low_km, high_km : ndarray, shape (n,)
-        Signed distance there; a satellite enters where ``low_km`` is positive.
+    guess : ndarray, shape (n,)
+        Where in between, roughly.
+    entering : ndarray of bool, shape (n,)
+        Whether the satellite is outside at ``low``.
     slack : tuple of ndarray, shape (n,)
         How far beyond ``low`` and ``high`` a contact may lie on SGP4 itself [fraction of the cell].
     inside_first, inside_last : ndarray of bool, shape (depths, cells)
@@ -45,8 +47,8 @@ class Brackets:
     k: Ints
     low: Array
     high: Array
-    low_km: Array
-    high_km: Array
+    guess: Array
+    entering: NDArray[np.bool_]
     slack: tuple[Array, Array]
     inside_first: NDArray[np.bool_]
     inside_last: NDArray[np.bool_]
@@ -79,23 +81,56 @@ def find_brackets(
     -------
     Brackets
     """
-    g = np.empty((len(wanted), parts + 1, len(track.cell)))
-    near = np.empty(g.shape, bool)
-    reach = np.where(track.valid, _dip_km(track, parts), -1.0)
-    for j, (x, q, sun) in enumerate(track.samples(parts)):
-        bound = np.where(x > 0, reach, -1.0)  # no shadow falls on the Sun's side
-        for i, distance in enumerate(signed_distances(track.occluder, wanted, x, q, sun)):
-            g[i, j] = distance
-            np.less(np.abs(distance), bound, out=near[i, j])
+    spread = _spread_km(track)
+    g, near = _sample(track, wanted, parts, spread)
     _settle_near_zero(batch, track, wanted, g, near)
     inside = g < 0
     change = inside[:, 1:] ^ inside[:, :-1]
     which, j, k = _where(change & track.valid)
     soft = np.full(len(k), SOFT_END)
-    rows = [(which, k, j / parts, (j + 1) / parts, g[which, j, k], g[which, j + 1, k], soft, soft)]
-    rows += _hidden_pairs(batch, track, wanted, g, (near[:, 1:] | near[:, :-1]) & ~change)
-    which, k, low, high, low_km, high_km, *slack = (np.concatenate(p) for p in zip(*rows, strict=True))
-    return Brackets(which, k, low, high, low_km, high_km, (slack[0], slack[1]), inside[:, 0], inside[:, -1])
+    guess = (j + _first_guess(g, which, j, k)) / parts
+    rows = [(which, k, j / parts, (j + 1) / parts, guess, ~inside[which, j, k], soft, soft)]
+    rows += _hidden_pairs(batch, track, wanted, g, (near[:, 1:] | near[:, :-1]) & ~change, spread)
+    which, k, low, high, guess, entering, *slack = (np.concatenate(p) for p in zip(*rows, strict=True))
+    return Brackets(which, k, low, high, guess, entering, (slack[0], slack[1]), inside[:, 0], inside[:, -1])
+
+
+def _sample(
+    track: EarthTrack | MoonTrack, wanted: Sequence[Depth], parts: int, spread: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Give the distances at samples, shape (depths, parts + 1, cells), and where a boundary is in reach.
+
+    All boundaries are close to the cylinder's. Out of reach of them all, its distance, which is the cheapest, stands for
+    theirs: of the same sign, and no more than ``spread`` from them.
+    """
+    dip = _dip_km(track, parts)
+    reach = np.where(track.valid, dip + spread, -1.0)
+    cylinder = np.empty((parts + 1, len(reach)))
+    found: list[tuple[Ints, Array, Array, Array, Array]] = []
+    for j, (x, q, sun) in enumerate(track.samples(parts)):
+        cylinder[j] = cylinder_distance(track.occluder, x, q)
+        # No shadow falls on the Sun's side.
+        rows = np.flatnonzero((np.abs(cylinder[j]) < reach) & (x > 0))
+        found.append((rows + j * len(reach), x[rows], q[rows], sun[rows], dip[rows]))
+    index, x, q, sun, bound = (np.concatenate(p) for p in zip(*found, strict=True))
+    g = np.repeat(cylinder[None], len(wanted), axis=0)
+    near = np.zeros(g.shape, bool)
+    for i, distance in enumerate(signed_distances(track.occluder, wanted, x, q, sun)):
+        g[i].reshape(-1)[index] = distance
+        near[i].reshape(-1)[index] = np.abs(distance) < bound
+    return g, near
+
+
+def _first_guess(g: Array, which: Ints, j: Ints, k: Ints) -> Array:
+    """Guess where in a part the distance changes its sign: on the parabola through three samples of the cell."""
+    last = g.shape[1] - 1
+    here, there = g[which, j, k], g[which, j + 1, k]
+    ahead = j + 2 <= last
+    third = g[which, np.where(ahead, j + 2, j - 1), k]
+    half_bend = np.where(ahead, here - 2 * there + third, third - 2 * here + there) / 2
+    rise = there - here
+    u = -here / rise
+    return np.clip(u - half_bend * u * (u - 1) / (rise + half_bend * (2 * u - 1)), 0.0, 1.0)
 
 
 def _where(flags: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
@@ -121,6 +156,20 @@ def _dip_km(track: EarthTrack | MoonTrack, parts: int) -> Array:
     return 0.15 * step * step * bend + SLACK_KM
 
 
+def _spread_km(track: EarthTrack | MoonTrack) -> Array:
+    """Bound how far the boundaries are from the cylinder's: the Sun's radius is 0.0047 of its distance.
+
+    No bound holds where the disc is so small that it may not hide enough of the Sun's, as the Moon's is.
+    """
+    big = track.occluder.radius_km
+    if isinstance(track, MoonTrack):
+        return np.full(len(track.cell), np.inf)
+    radius = 1.25 * np.sqrt(
+        np.maximum(track.q[0], track.right[1])
+    )  # a cell's highest point may be between its ends
+    return np.where(radius < 18 * big, 0.0048 * radius + 1.0, np.inf)
+
+
 def _settle_near_zero(
     batch: Batch, track: EarthTrack | MoonTrack, wanted: Sequence[Depth], g: Array, near: NDArray[np.bool_]
 ) -> None:
@@ -140,8 +189,13 @@ def _settle_near_zero(
 
 
 def _hidden_pairs(
-    batch: Batch, track: EarthTrack | MoonTrack, wanted: Sequence[Depth], g: Array, close: NDArray[np.bool_]
-) -> list[tuple[Ints, Ints, Array, Array, Array, Array, Array, Array]]:
+    batch: Batch,
+    track: EarthTrack | MoonTrack,
+    wanted: Sequence[Depth],
+    g: Array,
+    close: NDArray[np.bool_],
+    spread: Array,
+) -> list[tuple[Ints, Ints, Array, Array, Array, NDArray[np.bool_], Array, Array]]:
     """Find pairs of contacts between two samples on the same, close side of a boundary."""
     parts, cells = g.shape[1] - 1, len(track.cell)
     which, j, k = _where(close)
@@ -157,8 +211,11 @@ def _hidden_pairs(
     # A parabola dips by an eighth of its second difference, a corner by half of it.
     share = 0.55 if isinstance(track, MoonTrack) else 0.25
     bend = np.maximum(before - 2 * here + there, here - 2 * there + after)
-    deep = np.minimum(here, there) < share * bend + SLACK_KM
-    rows = np.flatnonzero((before >= here) & (after >= there) & deep)
+    blur = np.where(np.isfinite(spread), spread, 0.0)[
+        k
+    ]  # of the cylinder's distance, where it stands for others
+    deep = np.minimum(here, there) < share * (bend + 2 * blur) + SLACK_KM
+    rows = np.flatnonzero((before >= here - blur) & (after >= there - blur) & deep)
     if not len(rows):
         return []
     rows = rows[np.argsort(k[rows], kind="stable")]
@@ -166,12 +223,12 @@ def _hidden_pairs(
     low, high = j / parts, (j + 1) / parts
     u, least = _least(batch, track, wanted, which, k, sign, low, high)
     hit = np.flatnonzero((least < 0) & (u > low) & (u < high))
-    which, j, k, u = which[hit], j[hit], k[hit], u[hit]
-    low, high, at_u = low[hit], high[hit], (sign * least)[hit]
+    which, k, u, low, high = which[hit], k[hit], u[hit], low[hit], high[hit]
+    outside = sign[hit] > 0
     soft, firm = np.full(len(k), SOFT_END), np.zeros(len(k))
     return [
-        (which, k, low, u, g[which, j, k], at_u, soft, firm),
-        (which, k, u, high, at_u, g[which, j + 1, k], firm, soft),
+        (which, k, low, u, (low + u) / 2, outside, soft, firm),
+        (which, k, u, high, (u + high) / 2, ~outside, firm, soft),
     ]
 
 
@@ -216,13 +273,12 @@ def _track_rates(
 
 def guess_contacts(track: EarthTrack | MoonTrack, wanted: Sequence[Depth], found: Brackets) -> Array:
     """Find the contacts on the polynomials [s], to some milliseconds."""
-    sign = np.where(found.low_km < 0, 1.0, -1.0)
+    sign = np.where(found.entering, -1.0, 1.0)
 
     def leaving(u: Array, m: Ints) -> tuple[Array, Array, Array]:
         g, g1, g2 = _track_rates(track, wanted, found.which[m], found.k[m], u)
         s = sign[m]
         return s * g, s * g1, s * g2
 
-    secant = found.low + (found.high - found.low) * (found.low_km / (found.low_km - found.high_km))
-    u = rising_root(leaving, found.low, found.high, secant, 6e-3)
+    u = rising_root(leaving, found.low, found.high, found.guess, 6e-3)
     return track.start_s[found.k] + u * track.step_s[found.k]

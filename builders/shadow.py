@@ -313,13 +313,25 @@ def _excess_slope(w: Array, excess: Array) -> Array:
     return w * np.arctan2(chord, u - foot) / chord - 1.0
 
 
+def cylinder_distance(occluder: Occluder, x: Array, q: Array) -> Array:
+    """Give the distance to the shadow of a point Sun, infinitely far: negative inside [km].
+
+    On the Sun's side of the occluder (x <= 0) the distance from the axis gives way to that from the centre, so the
+    function and its derivative are continuous and it stays positive there.
+    """
+    return _from_axis(x, q) - occluder.radius_km
+
+
+def _from_axis(x: Array, q: Array) -> Array:
+    return np.sqrt(np.where(x > 0, np.maximum(q - x * x, 0.0), q))
+
+
 def signed_distances(
     occluder: Occluder, wanted: Sequence[Depth], x: Array, q: Array, sun: Array
 ) -> list[Array]:
     """Give the distances to boundaries, negative inside: values alone, cheap, for bracketing contacts.
 
-    On the Sun's side of the occluder (x <= 0) the distance from the axis gives way to that from the
-    centre, so a function and its derivative are continuous and it stays positive there.
+    They stay positive on the Sun's side, as `cylinder_distance` does.
 
     Parameters
     ----------
@@ -334,8 +346,7 @@ def signed_distances(
         [km], one for each depth. Between penumbra and umbra, 50 m from the truth.
     """
     big = occluder.radius_km
-    across = q - x * x
-    rho = np.sqrt(np.where(x > 0, np.maximum(across, 0.0), q))
+    rho = _from_axis(x, q)
     if occluder.cylinder:
         return [rho - big for _ in wanted]
     found = []
