@@ -142,7 +142,7 @@ def _residuals_s(
         hidden = []
         for offset_s in (-0.5, 0.0, 0.5):
             _, r, v = states(model, start_ms, t_s + offset_s)
-            a, _ = acceleration(*r.T, *v.T)
+            a = acceleration(*r.T)
             x, q, sun = earth.motion(start_ms, t_s + offset_s, tuple(r.T), tuple(v.T), a)
             hidden.append(obscuration(earth, x[0], q[0], sun))
         found.append((0.5 - hidden[1]) / (hidden[2] - hidden[0]))

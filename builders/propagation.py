@@ -151,12 +151,29 @@ def grid(model: Satrec, start_ms: int, span_s: float, density: int = 1) -> Array
     return t_s
 
 
-def acceleration(
+def acceleration(x: Array, y: Array, z: Array) -> tuple[Array, ...]:
+    """Give the acceleration towards a point mass with J2: the greater part of what SGP4 models.
+
+    Only steps between SGP4's own states rest on it, never a result.
+
+    Parameters
+    ----------
+    x, y, z : ndarray, shape (n,)
+        TEME position [km].
+
+    Returns
+    -------
+    tuple of three ndarray, shape (n,)
+        [km/s2] (Montenbruck & Gill 2000, section 3.2).
+    """
+    *_, radial, axial = _pulls(x, y, z)
+    return -radial * x, -radial * y, -axial * z
+
+
+def acceleration_and_jerk(
     x: Array, y: Array, z: Array, vx: Array, vy: Array, vz: Array
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Give the acceleration and jerk of a point mass with J2: the greater part of what SGP4 models.
-
-    Only interpolation between SGP4's own states rests on it, never a result.
+    """Give the acceleration as `acceleration` does, and its time derivative.
 
     Parameters
     ----------
@@ -166,24 +183,25 @@ def acceleration(
     Returns
     -------
     acceleration, jerk : tuple of three ndarray, shape (n,)
-        [km/s2] and [km/s3] (Montenbruck & Gill 2000, section 3.2).
+        [km/s2] and [km/s3].
     """
+    over_r2, over_r3, j, u, radial, axial = _pulls(x, y, z)
+    # With w = r.v / r2, d(r^-n)/dt = -n w r^-n.
+    w = (x * vx + y * vy + z * vz) * over_r2
+    du = 2 * (z * vz * over_r2 - u * w)
+    d_radial = over_r3 * (-3 * w - j * (5 * w * (1 - 5 * u) + 5 * du))
+    d_axial = over_r3 * (-3 * w - j * (5 * w * (3 - 5 * u) + 5 * du))
+    return (
+        (-radial * x, -radial * y, -axial * z),
+        (-radial * vx - d_radial * x, -radial * vy - d_radial * y, -axial * vz - d_axial * z),
+    )
+
+
+def _pulls(x: Array, y: Array, z: Array) -> tuple[Array, ...]:
+    """Give the pull in the equator's plane and along the axis, over the distances from the centre, and their factors."""
     r2 = x * x + y * y + z * z
     over_r2 = 1.0 / r2
     over_r3 = SGP4_MU_KM3_PER_S2 * over_r2 * np.sqrt(over_r2)
     j = (1.5 * SGP4_J2 * SGP4_RADIUS_KM**2) * over_r2
     u = z * z * over_r2
-    radial = over_r3 * (1 + j * (1 - 5 * u))
-    axial = over_r3 * (1 + j * (3 - 5 * u))
-    # Time derivatives of the two factors: with w = r.v / r2, d(r^-n)/dt = -n w r^-n.
-    w = (x * vx + y * vy + z * vz) * over_r2
-    du = 2 * (z * vz * over_r2 - u * w)
-    d_radial = over_r3 * (-3 * w - j * (5 * w * (1 - 5 * u) + 5 * du))
-    d_axial = over_r3 * (-3 * w - j * (5 * w * (3 - 5 * u) + 5 * du))
-    a = (-radial * x, -radial * y, -axial * z)
-    jerk = (
-        -radial * vx - d_radial * x,
-        -radial * vy - d_radial * y,
-        -axial * vz - d_axial * z,
-    )
-    return a, jerk
+    return over_r2, over_r3, j, u, over_r3 * (1 + j * (1 - 5 * u)), over_r3 * (1 + j * (3 - 5 * u))

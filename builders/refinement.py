@@ -53,7 +53,7 @@ def refine(
             break
         now = t_s[active]
         r, v = batch.propagate(satellite[active], now)
-        a, _ = acceleration(*r, *v)
+        a = acceleration(*r)
         here = (now, r, v, a)
         if last is None:
             partner = _nearest(satellite, now)

@@ -59,7 +59,7 @@ def exact_rates(
 ) -> tuple[Array, Array, Array]:
     """Give the signed distance and two derivatives on SGP4 itself, rows sorted by satellite."""
     r, v = batch.propagate(satellite, t_s)
-    a, _ = acceleration(*r, *v)
+    a = acceleration(*r)
     x, q, sun = occluder.motion(batch.start_ms, t_s, r, v, a)
     return distance_rates(occluder, wanted, which, x, q, sun)
 
@@ -199,23 +199,24 @@ def _hidden_pairs(
     """Find pairs of contacts between two samples on the same, close side of a boundary."""
     parts, cells = g.shape[1] - 1, len(track.cell)
     which, j, k = _where(close)
-    here, there = g[which, j, k], g[which, j + 1, k]
-    sign = np.where(here < 0, -1.0, 1.0)
-    goes_on = np.concatenate([[False], track.joined, [False]])  # [k]: whether cell k - 1 leads to cell k
-    before = np.where(j > 0, g[which, j - 1, k], g[which, parts - 1, np.maximum(k - 1, 0)])
-    after = g[which, np.minimum(j + 2, parts), k]
-    after = np.where(j + 1 < parts, after, g[which, 1, np.minimum(k + 1, cells - 1)])
-    here, there = sign * here, sign * there
-    before = np.where((j > 0) | goes_on[k], sign * before, np.inf)
-    after = np.where((j + 1 < parts) | goes_on[k + 1], sign * after, np.inf)
-    # A parabola dips by an eighth of its second difference, a corner by half of it.
-    share = 0.55 if isinstance(track, MoonTrack) else 0.25
-    bend = np.maximum(before - 2 * here + there, here - 2 * there + after)
+    flat, at = g.reshape(-1), (which * (parts + 1) + j) * cells + k
+    sign = np.where(flat[at] < 0, -1.0, 1.0)
     blur = np.where(np.isfinite(spread), spread, 0.0)[
         k
     ]  # of the cylinder's distance, where it stands for others
+    goes_on = np.concatenate([[False], track.joined, [False]])  # [k]: whether cell k - 1 leads to cell k
+    before = sign * flat[at + np.where(j > 0, -cells, (parts - 1) * cells - 1)]
+    before[(j == 0) & ~goes_on[k]] = np.inf
+    rows = np.flatnonzero(before >= sign * flat[at] - blur)
+    which, j, k, at, sign, blur, before = (c[rows] for c in (which, j, k, at, sign, blur, before))
+    here, there = sign * flat[at], sign * flat[at + cells]
+    after = sign * flat[at + np.where(j + 1 < parts, 2 * cells, (2 - parts) * cells + 1)]
+    after[(j + 1 == parts) & ~goes_on[k + 1]] = np.inf
+    # A parabola dips by an eighth of its second difference, a corner by half of it.
+    share = 0.55 if isinstance(track, MoonTrack) else 0.25
+    bend = np.maximum(before - 2 * here + there, here - 2 * there + after)
     deep = np.minimum(here, there) < share * (bend + 2 * blur) + SLACK_KM
-    rows = np.flatnonzero((before >= here - blur) & (after >= there - blur) & deep)
+    rows = np.flatnonzero((after >= there - blur) & deep)
     if not len(rows):
         return []
     rows = rows[np.argsort(k[rows], kind="stable")]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .batches import Array, Batch, Ints
 from .interpolation import septic, value, value_and_slopes
 from .passages import Passages
-from .propagation import acceleration
+from .propagation import acceleration_and_jerk
 from .shadow import Occluder, Vector
 
 
@@ -107,7 +107,7 @@ def _vector(components: Iterable[Array]) -> Vector:
 
 def earth_track(batch: Batch, earth: Occluder) -> EarthTrack:
     """Make the Earth's track over all cells of a batch."""
-    force = acceleration(*batch.r, *batch.v)
+    force = acceleration_and_jerk(*batch.r, *batch.v)
     x, q, sun = earth.motion(batch.start_ms, batch.t_s, batch.r, batch.v, *force)
     step = np.diff(batch.t_s)
     valid = np.ones(len(step), bool)
@@ -130,7 +130,7 @@ def earth_track(batch: Batch, earth: Occluder) -> EarthTrack:
 def moon_track(passages: Passages, moon: Occluder) -> MoonTrack:
     """Make the Moon's track over the cells that its shadow may touch."""
     cell = passages.cell
-    force = acceleration(*passages.r, *passages.v)
+    force = acceleration_and_jerk(*passages.r, *passages.v)
     left, right = (
         [[vector[i][node] for vector in (passages.r, passages.v, *force)] for i in range(3)]
         for node in (cell, cell + 1)

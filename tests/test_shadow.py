@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orbit_samples import APRIL_8, DAY_MS, GEO, ISS, MOLNIYA, SEPTEMBER_23
 
-from orbittrace_data.builders.propagation import acceleration, satrec, states
+from orbittrace_data.builders.propagation import acceleration_and_jerk, satrec, states
 from orbittrace_data.builders.shadow import (
     Depth,
     ShadowModel,
@@ -70,7 +70,7 @@ def test_separation_excess_solves_the_overlap(w, hidden):
 
 def motion(occluder, model, start_ms, t_s):
     _, r, v = states(model, start_ms, t_s)
-    a, jerk = acceleration(*r.T, *v.T)
+    a, jerk = acceleration_and_jerk(*r.T, *v.T)
     return occluder.motion(start_ms, t_s, tuple(r.T), tuple(v.T), a, jerk)
 
 
