@@ -201,14 +201,14 @@ def _hidden_pairs(
     which, j, k = _where(close)
     flat, at = g.reshape(-1), (which * (parts + 1) + j) * cells + k
     sign = np.where(flat[at] < 0, -1.0, 1.0)
-    blur = np.where(np.isfinite(spread), spread, 0.0)[
-        k
-    ]  # of the cylinder's distance, where it stands for others
+    # The cylinder's distance stands for the others' to within its spread.
+    blur = np.where(np.isfinite(spread), spread, 0.0)[k]
     goes_on = np.concatenate([[False], track.joined, [False]])  # [k]: whether cell k - 1 leads to cell k
     before = sign * flat[at + np.where(j > 0, -cells, (parts - 1) * cells - 1)]
     before[(j == 0) & ~goes_on[k]] = np.inf
     rows = np.flatnonzero(before >= sign * flat[at] - blur)
-    which, j, k, at, sign, blur, before = (c[rows] for c in (which, j, k, at, sign, blur, before))
+    which, j, k, at = which[rows], j[rows], k[rows], at[rows]
+    sign, blur, before = sign[rows], blur[rows], before[rows]
     here, there = sign * flat[at], sign * flat[at + cells]
     after = sign * flat[at + np.where(j + 1 < parts, 2 * cells, (2 - parts) * cells + 1)]
     after[(j + 1 == parts) & ~goes_on[k + 1]] = np.inf
